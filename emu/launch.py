@@ -1,0 +1,79 @@
+"""What the hardware knows when a dispatch starts: the seam between launchers and executors.
+
+A PM4 DISPATCH_DIRECT, an AQL packet and the Python API all end here: they fill a `Launch` with
+what the COMPUTE_* registers would hold, and an executor (reference or native) runs it.
+
+Units:   sizes in bytes unless the name says otherwise; counts in work-items or workgroups.
+Source:  COMPUTE_PGM_RSRC1/2/3, COMPUTE_TMPRING_SIZE register layouts (kernel headers gc_11_0_0_*).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from typing import Protocol
+
+from stuntgpu.emu.memory import AddressSpace
+
+
+@dataclass(frozen=True, slots=True)
+class Launch:
+    """One dispatch.
+
+    entry            GPU VA of the first instruction.
+    rsrc1..3         COMPUTE_PGM_RSRC1..3 as the kernel descriptor / packet gave them.
+    user_sgprs       USER_DATA_0.., copied to s0.. (as many as RSRC2.USER_SGPR says).
+    grid             work-items in x, y, z (partial last workgroups when not a multiple).
+    workgroup        work-items per workgroup.
+    wave_lanes       32 or 64.
+    lds_bytes        LDS of one workgroup (static + dynamic).
+    scratch_va       GPU VA of the scratch backing; wave i of the dispatch uses scratch_va + i * scratch_wave_bytes.
+    scratch_wave_bytes   bytes of scratch for one whole wave (private segment size * lanes, rounded).
+    name             kernel name for reports, "" unknown.
+    """
+
+    entry: int
+    rsrc1: int
+    rsrc2: int
+    rsrc3: int
+    user_sgprs: tuple[int, ...]
+    grid: tuple[int, int, int]
+    workgroup: tuple[int, int, int]
+    wave_lanes: int
+    lds_bytes: int = 0
+    scratch_va: int = 0
+    scratch_wave_bytes: int = 0
+    name: str = ""
+
+
+@dataclass(slots=True)
+class Stats:
+    """Exact counts of executed work; addable."""
+
+    kernels: int = 0
+    workgroups: int = 0
+    waves: int = 0
+    wave_instructions: int = 0
+
+    def add(self, other: Stats) -> None:
+        self.kernels += other.kernels
+        self.workgroups += other.workgroups
+        self.waves += other.waves
+        self.wave_instructions += other.wave_instructions
+
+
+@dataclass(slots=True)
+class RunOptions:
+    """seed orders waves; max_wave_instructions is the budget of one launch (0: none);
+    cancelled is polled between quanta (client gone, queue destroyed)."""
+
+    seed: int = 0
+    threads: int = 1
+    max_wave_instructions: int = 0
+    cancelled: Callable[[], bool] = field(default=lambda: False)
+
+
+class Executor(Protocol):
+    """Both tiers: emu.interp.Reference and emu.native.Native. Raises emu.faults.KernelFault."""
+
+    def run(self, space: AddressSpace, launch: Launch, options: RunOptions) -> Stats: ...
