@@ -18,7 +18,7 @@ Errors:  SpecError when a row does not verify.
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Literal
 
 from stuntgpu.isa.errors import SpecError
@@ -30,53 +30,52 @@ from stuntgpu.isa.errors import SpecError
 class OpInfo:
     """One row: what a pure operation means.
 
-    args    kinds of the arguments: "w" all share the result width, "s" all share one width that is
-            not the result's, "*" any width, "1" one bit, or a number of bits.
+    args    one entry an argument: "w" all of these share the result width, "s" all of these share one
+            width, "*" any width, or a number of bits.
     result  "w" (given in the node), "same" (width of the first argument), or a number of bits.
     """
 
     name: str
-    args: str
-    result: str
+    args: tuple[str | int, ...]
+    result: str | int
     doc: str
 
 
 def _rows() -> Iterator[OpInfo]:
     # integers, w bits, wrap around
-    yield OpInfo("add", "ww", "same", "a + b")
-    yield OpInfo("sub", "ww", "same", "a - b")
-    yield OpInfo("mul", "ww", "same", "a * b, low half")
-    yield OpInfo("udiv", "ww", "same", "unsigned a / b toward zero; b = 0 gives all ones")
-    yield OpInfo("sdiv", "ww", "same", "signed a / b toward zero; b = 0 gives all ones")
-    yield OpInfo("urem", "ww", "same", "unsigned remainder; b = 0 gives a")
-    yield OpInfo("srem", "ww", "same", "remainder with the sign of a; b = 0 gives a")
-    yield OpInfo("neg", "w", "same", "-a")
-    yield OpInfo("and", "ww", "same", "a & b")
-    yield OpInfo("or", "ww", "same", "a | b")
-    yield OpInfo("xor", "ww", "same", "a ^ b")
-    yield OpInfo("not", "w", "same", "~a")
-    yield OpInfo("shl", "w*", "same", "a << b; 0 when b (unsigned) >= width of a")
-    yield OpInfo("lshr", "w*", "same", "logical a >> b; 0 when b >= width of a")
-    yield OpInfo("ashr", "w*", "same", "arithmetic a >> b; sign fill when b >= width of a")
-    yield OpInfo("popcnt", "w", "same", "number of one bits")
-    yield OpInfo("clz", "w", "same", "leading zero bits; width when a = 0")
-    yield OpInfo("ctz", "w", "same", "trailing zero bits; width when a = 0")
-    yield OpInfo("bitrev", "w", "same", "bit order reversed")
+    yield OpInfo("add", ("w", "w"), "same", "a + b")
+    yield OpInfo("sub", ("w", "w"), "same", "a - b")
+    yield OpInfo("mul", ("w", "w"), "same", "a * b, low half")
+    yield OpInfo("udiv", ("w", "w"), "same", "unsigned a / b toward zero; b = 0 gives all ones")
+    yield OpInfo("sdiv", ("w", "w"), "same", "signed a / b toward zero; b = 0 gives all ones")
+    yield OpInfo("urem", ("w", "w"), "same", "unsigned remainder; b = 0 gives a")
+    yield OpInfo("srem", ("w", "w"), "same", "remainder with the sign of a; b = 0 gives a")
+    yield OpInfo("neg", ("w",), "same", "-a")
+    yield OpInfo("and", ("w", "w"), "same", "a & b")
+    yield OpInfo("or", ("w", "w"), "same", "a | b")
+    yield OpInfo("xor", ("w", "w"), "same", "a ^ b")
+    yield OpInfo("not", ("w",), "same", "~a")
+    yield OpInfo("shl", ("w", "*"), "same", "a << b; 0 when b (unsigned) >= width of a")
+    yield OpInfo("lshr", ("w", "*"), "same", "logical a >> b; 0 when b >= width of a")
+    yield OpInfo("ashr", ("w", "*"), "same", "arithmetic a >> b; sign fill when b >= width of a")
+    yield OpInfo("popcnt", ("w",), "same", "number of one bits")
+    yield OpInfo("clz", ("w",), "same", "leading zero bits; width when a = 0")
+    yield OpInfo("ctz", ("w",), "same", "trailing zero bits; width when a = 0")
+    yield OpInfo("bitrev", ("w",), "same", "bit order reversed")
     # comparisons, one bit
     for name, doc in (("eq", "a == b"), ("ne", "a != b"), ("ult", "unsigned a < b"),
                       ("ule", "unsigned a <= b"), ("slt", "signed a < b"), ("sle", "signed a <= b")):
-        yield OpInfo(name, "ss", "1", doc)
+        yield OpInfo(name, ("s", "s"), 1, doc)
     # shape; the node's own width is the result width
-    yield OpInfo("zext", "*", "w", "zero-extend, or keep")
-    yield OpInfo("sext", "*", "w", "sign-extend, or keep")
-    yield OpInfo("trunc", "*", "w", "low bits")
-    yield OpInfo("concat", "**", "w", "{a, b}: a is the high part; width = sum of both")
-    yield OpInfo("extract", "**", "w", "bits [lo + w - 1 : lo] of a, zero beyond its top; lo may be dynamic")
-    yield OpInfo("insert", "w**", "same", "a with bits [lo + width(v) - 1 : lo] replaced: insert(a, lo, v)")
-    yield OpInfo("select", "1ww", "w", "c ? a : b")
+    yield OpInfo("zext", ("*",), "w", "zero-extend, or keep")
+    yield OpInfo("sext", ("*",), "w", "sign-extend, or keep")
+    yield OpInfo("trunc", ("*",), "w", "low bits")
+    yield OpInfo("concat", ("*", "*"), "w", "{a, b}: a is the high part; width = sum of both")
+    yield OpInfo("extract", ("*", "*"), "w", "bits [lo + w - 1 : lo] of a, zero beyond its top; lo may be dynamic")
+    yield OpInfo("insert", ("w", "*", "*"), "same", "a with bits [lo + width(v) - 1 : lo] replaced: insert(a, lo, v)")
+    yield OpInfo("select", (1, "w", "w"), "w", "c ? a : b")
     # floats: f16 f32 f64 bf16; rounding and denormals per MODE for that format (see below)
     for f, n in FLOATS.items():
-        w = str(n)
         for name, k, doc in (
             ("fadd", 2, "a + b"), ("fsub", 2, "a - b"), ("fmul", 2, "a * b"), ("fdiv", 2, "a / b, rounded once"),
             ("fma", 3, "a * b + c, rounded once"), ("sqrt", 1, "square root, rounded once"),
@@ -89,30 +88,30 @@ def _rows() -> Iterator[OpInfo]:
             ("fract", 1, "a - floor(a), below 1"), ("mantissa", 1, "significand scaled to [0.5, 1), sign kept"),
             ("quiet", 1, "set the quiet bit of a NaN; others unchanged"),
         ):
-            yield OpInfo(f"{name}.{f}", w * 0 + f"{{{w}}}" * k, w, doc)
-        yield OpInfo(f"ldexp.{f}", f"{{{w}}}{{32}}", w, "a * 2 ** b (b signed), rounded once")
+            yield OpInfo(f"{name}.{f}", (n,) * k, n, doc)
+        yield OpInfo(f"ldexp.{f}", (n, 32), n, "a * 2 ** b (b signed), rounded once")
         for name, doc in (("feq", "ordered a == b"), ("fne", "unordered or a != b"), ("flt", "ordered a < b"),
                           ("fle", "ordered a <= b"), ("flg", "ordered a < b or a > b")):
-            yield OpInfo(f"{name}.{f}", f"{{{w}}}{{{w}}}", "1", doc)
+            yield OpInfo(f"{name}.{f}", (n, n), 1, doc)
         for name, doc in (("isnan", "any NaN"), ("issnan", "signalling NaN"), ("isqnan", "quiet NaN"),
                           ("isdenorm", "denormal (never flushed first)"), ("isinf", "infinity")):
-            yield OpInfo(f"{name}.{f}", f"{{{w}}}", "1", doc)
+            yield OpInfo(f"{name}.{f}", (n,), 1, doc)
         for i in ("i16", "u16", "i32", "u32", "i64", "u64"):
-            yield OpInfo(f"{f}_to_{i}", f"{{{w}}}", i[1:], "toward zero, saturating, NaN to 0")
-            yield OpInfo(f"{i}_to_{f}", f"{{{i[1:]}}}", w, "rounded per MODE")
+            yield OpInfo(f"{f}_to_{i}", (n,), int(i[1:]), "toward zero, saturating, NaN to 0")
+            yield OpInfo(f"{i}_to_{f}", (int(i[1:]),), n, "rounded per MODE")
         for g, m in FLOATS.items():
             if g != f:
-                yield OpInfo(f"{f}_to_{g}", f"{{{w}}}", str(m), "float conversion; NaN payload kept at the top, quieted")
+                yield OpInfo(f"{f}_to_{g}", (n,), m, "float conversion; NaN payload kept at the top, quieted")
     for f in SMALL_FLOATS:
-        yield OpInfo(f"{f}_to_f32", "{8}", "32", "exact")
-        yield OpInfo(f"f32_to_{f}", "{32}", "8", "round to nearest even, overflow per format rules")
-        yield OpInfo(f"f32_to_{f}_sr", "{32}{32}", "8", "stochastic: random word is added below the kept bits")
-    yield OpInfo("f16_to_snorm16", "{16}", "16", "round(x * 32767), clamped; -1.0 gives -32767")
-    yield OpInfo("f16_to_unorm16", "{16}", "16", "round(x * 65535), clamped to [0, 1]")
-    yield OpInfo("f32_to_snorm16", "{32}", "16", "round(x * 32767), clamped; -1.0 gives -32767")
-    yield OpInfo("f32_to_unorm16", "{32}", "16", "round(x * 65535), clamped to [0, 1]")
-    yield OpInfo("f32_to_u8", "{32}", "8", "toward zero unless an attribute says otherwise, saturating, NaN to 0")
-    yield OpInfo("trig_preop.f64", "{64}{32}", "64", "V_TRIG_PREOP_F64: 53 bits of 2/pi at a segment")
+        yield OpInfo(f"{f}_to_f32", (8,), 32, "exact")
+        yield OpInfo(f"f32_to_{f}", (32,), 8, "round to nearest even, overflow per format rules")
+        yield OpInfo(f"f32_to_{f}_sr", (32, 32), 8, "stochastic: random word is added below the kept bits")
+    yield OpInfo("f16_to_snorm16", (16,), 16, "round(x * 32767), clamped; -1.0 gives -32767")
+    yield OpInfo("f16_to_unorm16", (16,), 16, "round(x * 65535), clamped to [0, 1]")
+    yield OpInfo("f32_to_snorm16", (32,), 16, "round(x * 32767), clamped; -1.0 gives -32767")
+    yield OpInfo("f32_to_unorm16", (32,), 16, "round(x * 65535), clamped to [0, 1]")
+    yield OpInfo("f32_to_u8", (32,), 8, "toward zero unless an attribute says otherwise, saturating, NaN to 0")
+    yield OpInfo("trig_preop.f64", (64, 32), 64, "V_TRIG_PREOP_F64: 53 bits of 2/pi at a segment")
 
 
 FLOATS: Mapping[str, int] = {"f16": 16, "bf16": 16, "f32": 32, "f64": 64}
@@ -297,7 +296,8 @@ PLACES: Mapping[str, str] = {
     "VCCZ": "1 bit", "EXECZ": "1 bit", "PC": "byte address of this instruction; assigned = jump target. 64 bits",
     "LANE": "lane number, 32 bits", "WAVE32": "1 bit", "LANES": "32 or 64, as 32 bits",
     "SIMM16": "16 bits", "SIMM32": "literal, 32 bits",
-    "ADDR": "effective byte address of this lane, 64 bits (LDS: 32 bits, offset0/1 not added for 2ADDR)",
+    "ADDR": "effective byte address of this lane (wave scope: of the wave), 64 bits. DS: 32 bits, VGPR + 16-bit "
+            "offset; in rows that read OFFSET0, OFFSET1 or OFFSET: the VGPR alone",
     "DATA": "data operand", "DATA2": "second data operand", "VDATA": "VGPR data in/out of buffer/flat",
     "RETURN_DATA": "VGPR result, written when the instruction returns a value", "SDATA": "SGPR data out",
     "OFFSET0": "8 bits as 32", "OFFSET1": "8 bits as 32", "OFFSET": "16 bits as 32 (DS)",
@@ -309,7 +309,11 @@ PLACES: Mapping[str, str] = {
 }
 
 #: Places whose value is the same for the whole wave.
-UNIFORM = frozenset("EXEC SCC M0 VCCZ EXECZ PC WAVE32 LANES SIMM16 SIMM32 OFFSET0 OFFSET1 OFFSET OPSEL OPSEL_HI NEG NEG_HI OMOD ABS CLAMP SRC0 SRC1 SRC2 VDST SDST MODE_IEEE PRIV TBA".split())
+UNIFORM = frozenset((
+    "EXEC", "SCC", "M0", "VCCZ", "EXECZ", "PC", "WAVE32", "LANES", "SIMM16", "SIMM32", "OFFSET0",
+    "OFFSET1", "OFFSET", "OPSEL", "OPSEL_HI", "NEG", "NEG_HI", "OMOD", "ABS", "CLAMP", "SRC0",
+    "SRC1", "SRC2", "VDST", "SDST", "MODE_IEEE", "PRIV", "TBA",
+))
 
 Scope = Literal["lane", "wave"]
 
@@ -318,7 +322,10 @@ Scope = Literal["lane", "wave"]
 class Semantics:
     """What one instruction does.
 
-    reads, writes   place names, in first-use order; width of each in `widths`.
+    In lane scope every lane reads (operands, RegRead of other lanes) before any lane's results are stored.
+    A destination that the body also reads holds its old value.
+
+    reads, writes   place names, in first-use order; width of each in `widths` (as written, if it is written).
     origin          "text" (vendor pseudocode), "erratum" (text mended), "own" (no usable text).
     """
 
@@ -333,3 +340,280 @@ class Semantics:
 
 def fail(name: str, what: str) -> SpecError:
     return SpecError(f"semantics of {name}: {what}")
+
+
+# ---------------------------------------------------------------- helpers
+
+#: Widths a place has in every row; the other places take the width of the operand.
+PLACE_WIDTHS: Mapping[str, int] = {
+    "EXEC": 64, "SCC": 1, "M0": 32, "VCCZ": 1, "EXECZ": 1, "PC": 64, "LANE": 32, "WAVE32": 1, "LANES": 32,
+    "SIMM16": 16, "SIMM32": 32, "OFFSET0": 32, "OFFSET1": 32, "OFFSET": 32, "OPSEL": 32, "OPSEL_HI": 32,
+    "NEG": 32, "NEG_HI": 32, "OMOD": 32, "ABS": 32, "CLAMP": 1, "SRC0": 32, "SRC1": 32, "SRC2": 32,
+    "VDST": 32, "SDST": 32, "MODE_IEEE": 1, "PRIV": 1, "TBA": 64,
+}
+
+
+def node(name: str, *args: Expr, width: int = 0, round: Round = "") -> Op:
+    """An `Op` with its width worked out from OPS; `width` is needed for ops whose result is "w"."""
+    result = OPS[name].result
+    w = args[0].width if result == "same" else width if isinstance(result, str) else result
+    return Op(name, args, w, round)
+
+
+def children(x: Expr) -> tuple[Expr, ...]:
+    """The direct operands of an expression."""
+    match x:
+        case Op(args=args):
+            return args
+        case Elem(index=index):
+            return (index,)
+        case RegRead(index=index, lane=lane):
+            return (index,) if lane is None else (index, lane)
+        case Load(addr=addr):
+            return (addr,)
+        case _:
+            return ()
+
+
+def operands_of(s: Stmt) -> tuple[Expr, ...]:
+    """The expressions a statement evaluates itself, in order (not those of its blocks)."""
+    match s:
+        case Set(value=v) | SetLaneBit(value=v):
+            return (v,)
+        case SetElem(index=i, value=v):
+            return (i, v)
+        case RegWrite(index=i, value=v, lane=lane):
+            return (i, v) if lane is None else (i, v, lane)
+        case Store(addr=a, value=v):
+            return (a, v)
+        case If(cond=c) | While(cond=c):
+            return (c,)
+        case For(lo=lo, hi=hi):
+            return (lo, hi)
+        case Do(args=args):
+            return args
+        case _:
+            return ()
+
+
+def blocks_of(s: Stmt) -> tuple[tuple[Stmt, ...], ...]:
+    match s:
+        case If(then=a, other=b):
+            return (a, b)
+        case For(body=a) | While(body=a):
+            return (a,)
+        case _:
+            return ()
+
+
+def statements(body: tuple[Stmt, ...]) -> Iterator[Stmt]:
+    """Every statement, outer before inner, in text order."""
+    for s in body:
+        yield s
+        for block in blocks_of(s):
+            yield from statements(block)
+
+
+def subexpressions(x: Expr) -> Iterator[Expr]:
+    yield x
+    for c in children(x):
+        yield from subexpressions(c)
+
+
+def expressions(body: tuple[Stmt, ...]) -> Iterator[Expr]:
+    """Every expression and subexpression of every statement."""
+    for s in statements(body):
+        for x in operands_of(s):
+            yield from subexpressions(x)
+
+
+# ---------------------------------------------------------------- text form
+#
+# expr  = 12:32 | S0:32 | (op a b) | (op:width a b) when OPS leaves the width open | (op!rtz a b)
+#       | (elem:32 name i) | (bit VCC) | (load:32 MEM addr) | (vgpr i lane) | (sgpr i) | (hwreg i)
+# stmt  = (set D0 x) | (setbit VCC x) | (array t n width) | (setelem t i x) | (store MEM addr x)
+#       | (setvgpr i x lane) | (setsgpr i x) | (sethwreg i x) | (if c (stmt...) (stmt...))
+#       | (for i lo hi (stmt...)) | (while c (stmt...)) | (break) | (do action x...)
+# row   = (lane|wave origin stmt...)
+
+Sexp = str | list["Sexp"]
+_ROUNDS: Mapping[str, Round] = {"": "", "rne": "rne", "rtz": "rtz", "rup": "rup", "rdn": "rdn"}
+_FILES: Mapping[str, Literal["VGPR", "SGPR", "HWREG"]] = {"vgpr": "VGPR", "sgpr": "SGPR", "hwreg": "HWREG"}
+
+
+def dumps(sem: Semantics) -> str:
+    """One line; `loads(sem.name, dumps(sem))` gives the row back."""
+    return f"({' '.join([sem.scope, sem.origin, *map(dump_stmt, sem.body)])})"
+
+
+def dump_expr(x: Expr) -> str:
+    match x:
+        case Const(bits, width):
+            return f"{bits if bits < 1024 else hex(bits)}:{width}"
+        case Var(name, width):
+            return f"{name}:{width}"
+        case Op(op, args, width, rnd):
+            head = op + (f"!{rnd}" if rnd else "") + (f":{width}" if OPS[op].result == "w" else "")
+            return f"({' '.join([head, *map(dump_expr, args)])})"
+        case Elem(name, index, width):
+            return f"(elem:{width} {name} {dump_expr(index)})"
+        case LaneBit(name):
+            return f"(bit {name})"
+        case RegRead(file, index, lane):
+            return f"({' '.join([file.lower(), dump_expr(index), *([] if lane is None else [dump_expr(lane)])])})"
+        case Load(space, addr, width):
+            return f"(load:{width} {space} {dump_expr(addr)})"
+
+
+def _dump_block(body: tuple[Stmt, ...]) -> str:
+    return f"({' '.join(map(dump_stmt, body))})"
+
+
+def dump_stmt(s: Stmt) -> str:
+    values = " ".join(map(dump_expr, operands_of(s)))
+    match s:
+        case Set(name):
+            return f"(set {name} {values})"
+        case SetLaneBit(name):
+            return f"(setbit {name} {values})"
+        case Array(name, n, width):
+            return f"(array {name} {n} {width})"
+        case SetElem(name):
+            return f"(setelem {name} {values})"
+        case RegWrite(file):
+            return f"(set{file.lower()} {values})"
+        case Store(space):
+            return f"(store {space} {values})"
+        case If(then=then, other=other):
+            return f"(if {values} {_dump_block(then)}{' ' + _dump_block(other) if other else ''})"
+        case For(name=name, body=body):
+            return f"(for {name} {values} {_dump_block(body)})"
+        case While(body=body):
+            return f"(while {values} {_dump_block(body)})"
+        case Break():
+            return "(break)"
+        case Do(action):
+            return f"({' '.join(['do', action, *([values] if values else [])])})"
+
+
+def loads(name: str, text: str) -> Semantics:
+    """Parse one row. Places, reads, writes and widths are filled; nothing else is checked (verify does).
+
+    Raises SpecError naming `name` when the text does not have the shape above.
+    """
+    try:
+        match parse_sexp(text):
+            case [("lane" | "wave") as scope, ("text" | "erratum" | "own") as origin, *body]:
+                return with_places(Semantics(name, scope, tuple(map(load_stmt, body)), origin))
+            case other:
+                raise fail(name, f"not a row: {other!r}")
+    except (ValueError, KeyError, IndexError) as e:
+        raise fail(name, f"bad text: {e}") from e
+
+
+def parse_sexp(text: str) -> Sexp:
+    """Nested lists of atoms. Raises ValueError on unbalanced parentheses or several expressions."""
+    stack: list[list[Sexp]] = [[]]
+    for token in text.replace("(", " ( ").replace(")", " ) ").split():
+        if token == "(":
+            stack.append([])
+        elif token == ")":
+            done = stack.pop()
+            if not stack:
+                raise ValueError("unbalanced )")
+            stack[-1].append(done)
+        else:
+            stack[-1].append(token)
+    if len(stack) != 1 or len(stack[0]) != 1:
+        raise ValueError("not exactly one balanced expression")
+    return stack[0][0]
+
+
+def load_body(text: str) -> tuple[Stmt, ...]:
+    """A parenthesised list of statements."""
+    return _load_block(parse_sexp(text))
+
+
+def load_expr(s: Sexp) -> Expr:
+    match s:
+        case str():
+            atom, _, width = s.rpartition(":")
+            return Const(int(atom, 0), int(width)) if atom[:1].isdigit() else Var(atom, int(width))
+        case ["bit", str(name)]:
+            return LaneBit(name)
+        case [("vgpr" | "sgpr" | "hwreg") as file, index, *lane]:
+            return RegRead(_FILES[file], load_expr(index), load_expr(lane[0]) if lane else None)
+        case [str(head), *args]:
+            return _load_operation(head, args)
+        case _:
+            raise ValueError(f"not an expression: {s!r}")
+
+
+def _load_operation(head: str, args: list[Sexp]) -> Expr:
+    head, _, width = head.partition(":")
+    match head, args:
+        case "elem", [str(name), index]:
+            return Elem(name, load_expr(index), int(width))
+        case "load", [("MEM" | "LDS") as space, addr]:
+            return Load(space, load_expr(addr), int(width))
+        case _:
+            name, _, rnd = head.partition("!")
+            return node(name, *map(load_expr, args), width=int(width or 0), round=_ROUNDS[rnd])
+
+
+def _load_block(s: Sexp) -> tuple[Stmt, ...]:
+    if isinstance(s, str):
+        raise ValueError(f"not a block: {s!r}")
+    return tuple(map(load_stmt, s))
+
+
+def load_stmt(s: Sexp) -> Stmt:
+    match s:
+        case ["set", str(name), value]:
+            return Set(name, load_expr(value))
+        case ["setbit", str(name), value]:
+            return SetLaneBit(name, load_expr(value))
+        case ["array", str(name), str(n), str(width)]:
+            return Array(name, int(n), int(width))
+        case ["setelem", str(name), index, value]:
+            return SetElem(name, load_expr(index), load_expr(value))
+        case [("setvgpr" | "setsgpr" | "sethwreg") as head, index, value, *lane]:
+            where = load_expr(lane[0]) if lane else None
+            return RegWrite(_FILES[head[3:]], load_expr(index), load_expr(value), where)
+        case ["store", ("MEM" | "LDS") as space, addr, value]:
+            return Store(space, load_expr(addr), load_expr(value))
+        case ["break"]:
+            return Break()
+        case ["do", str(action), *args]:
+            return Do(action, tuple(map(load_expr, args)))
+        case _:
+            return _load_control(s)
+
+
+def _load_control(s: Sexp) -> Stmt:
+    match s:
+        case ["if", cond, then, *other]:
+            return If(load_expr(cond), _load_block(then), _load_block(other[0]) if other else ())
+        case ["for", str(name), lo, hi, body]:
+            return For(name, load_expr(lo), load_expr(hi), _load_block(body))
+        case ["while", cond, body]:
+            return While(load_expr(cond), _load_block(body))
+        case _:
+            raise ValueError(f"not a statement: {s!r}")
+
+
+# ---------------------------------------------------------------- places of a row
+
+
+def with_places(sem: Semantics) -> Semantics:
+    """The row with `reads`, `writes` and `widths` filled from its body."""
+    reads: dict[str, int] = {}
+    writes: dict[str, int] = {}
+    for s in statements(sem.body):
+        for x in operands_of(s):
+            for sub in subexpressions(x):
+                if isinstance(sub, Var | LaneBit) and sub.name in PLACES:
+                    reads.setdefault(sub.name, sub.width)
+        if isinstance(s, Set | SetLaneBit) and s.name in PLACES:
+            writes.setdefault(s.name, s.value.width)
+    return replace(sem, reads=tuple(reads), writes=tuple(writes), widths={**reads, **writes})
