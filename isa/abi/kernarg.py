@@ -67,7 +67,7 @@ def label(kernel: KernelInfo, index: int) -> str:
     """How messages name an explicit argument: its source name, or its position and type."""
     arg = kernel.explicit_args[index]
     if arg.name:
-        return f'argument "{arg.name}"'
+        return f"argument {arg.name}"
     return f"argument {index}" + (f" ({arg.type_name})" if arg.type_name else "")
 
 
@@ -98,13 +98,13 @@ def _hidden(kernel: KernelInfo, arg: KernelArg, dispatch: Dispatch) -> bytes:
     return value.to_bytes(arg.size, "little")
 
 
-def in_order(sizes: Iterable[int]) -> tuple[KernelArg, ...]:
-    """Arguments of the given sizes one after the other, each aligned to its size: what kernels without
-    metadata take. An 8-byte argument is one that may hold a buffer's address."""
+def in_order(kinds: Iterable[tuple[str, int]]) -> tuple[KernelArg, ...]:
+    """Arguments of the given (value kind, size), one after the other, each aligned to its size:
+    how kernels without metadata are called here."""
     out: list[KernelArg] = []
     at = 0
-    for size in sizes:
+    for kind, size in kinds:
         at = round_up(at, size)
-        out.append(KernelArg(offset=at, size=size, kind="global_buffer" if size == 8 else "by_value"))
+        out.append(KernelArg(offset=at, size=size, kind=kind))
         at += size
     return tuple(out)

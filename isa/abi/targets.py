@@ -58,6 +58,10 @@ class Target:
         """Lanes of a wave, given the descriptor's ENABLE_WAVEFRONT_SIZE32."""
         return 32 if self.has_wave32 and wants_wave32 else 64
 
+    def vgpr_granule(self, wave_lanes: int) -> int:
+        """VGPRs that one step of RSRC1.VGPRS stands for."""
+        return 4 if self.has_wave32 and wave_lanes == 64 else 8
+
 
 _ROWS = (
     #      name       generic           w32    lds   lds max   scratch  flat   preload
