@@ -1,0 +1,267 @@
+"""Architectural state both tiers agree on: register numbers, MODE and STATUS, how a wave starts.
+
+Units:   register numbers are operand numbers (SGPR file) or VGPR numbers; sizes in bytes.
+Source:  AMDGPU back-end user guide "Initial Kernel Execution State"; COMPUTE_PGM_RSRC1/2 and SQ_WAVE_*
+         layouts of the kernel's gc_11_0_0 register headers.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Protocol
+
+from stuntgpu.emu.launch import Launch
+from stuntgpu.emu.memory import AddressSpace
+from stuntgpu.isa.abi.targets import LDS_APERTURE, SCRATCH_APERTURE
+from stuntgpu.isa.errors import Unmodelled
+
+# ---------------------------------------------------------------- scalar operand numbers
+
+N_SGPRS = 128  # s0..s105, VCC, trap temporaries, NULL, M0, EXEC: everything below 128 is one file
+N_VGPRS = 256
+VCC_LO, VCC_HI = 106, 107
+TTMP0 = 108
+EXEC_LO, EXEC_HI = 126, 127
+SHARED_BASE, SHARED_LIMIT, PRIVATE_BASE, PRIVATE_LIMIT = 235, 236, 237, 238
+POPS_EXITING_WAVE_ID = 239
+VCCZ, EXECZ, SCC = 251, 252, 253
+
+#: 64-bit values of the aperture operands; a 32-bit read sees the low half.
+APERTURES: Mapping[int, int] = {
+    SHARED_BASE: LDS_APERTURE,
+    SHARED_LIMIT: LDS_APERTURE | 0xFFFF_FFFF,
+    PRIVATE_BASE: SCRATCH_APERTURE,
+    PRIVATE_LIMIT: SCRATCH_APERTURE | 0xFFFF_FFFF,
+}
+
+
+@dataclass(frozen=True, slots=True)
+class Wavefront:
+    """One row: what differs between archs in a wave's state.
+
+    null, m0        operand numbers; null -1 when the arch has none.
+    ids_in_ttmp     workgroup ids arrive in ttmp9 (x) and ttmp7 (y | z << 16), not in SGPRs.
+    has_dx10_clamp  MODE has DX10_CLAMP and IEEE (else both behave as set, and unset).
+    hwregs          hardware register id -> name.
+    """
+
+    arch: str
+    null: int
+    m0: int
+    ids_in_ttmp: bool
+    has_dx10_clamp: bool
+    hwregs: Mapping[int, str]
+
+
+_GFX11_HWREGS = {
+    1: "MODE", 2: "STATUS", 3: "TRAPSTS", 5: "GPR_ALLOC", 6: "LDS_ALLOC", 7: "IB_STS",
+    15: "SH_MEM_BASES", 20: "FLAT_SCR_LO", 21: "FLAT_SCR_HI", 23: "HW_ID1", 24: "HW_ID2",
+    29: "SHADER_CYCLES",
+}  # fmt: skip
+
+WAVEFRONTS: Mapping[str, Wavefront] = {
+    "gfx1100": Wavefront("gfx1100", null=124, m0=125, ids_in_ttmp=False, has_dx10_clamp=True, hwregs=_GFX11_HWREGS),
+}
+
+
+def wavefront(arch: str) -> Wavefront:
+    """The row of an arch. Raises Unmodelled."""
+    if arch not in WAVEFRONTS:
+        raise Unmodelled(arch, "wave state", "emu/state.py")
+    return WAVEFRONTS[arch]
+
+
+# ---------------------------------------------------------------- MODE
+
+MODE_ROUND_F32, MODE_ROUND_F16_F64 = 0, 2  # bit offsets of two-bit fields
+MODE_DENORM_F32, MODE_DENORM_F16_F64 = 4, 6
+MODE_DX10_CLAMP, MODE_IEEE, MODE_FP16_OVFL = 8, 9, 23  # bit numbers
+
+#: Values of a round field, by name of `ir.Round`.
+ROUNDS = ("rne", "rup", "rdn", "rtz")
+#: Bits of a denorm field: denormal inputs kept, denormal results kept.
+DENORM_IN, DENORM_OUT = 1, 2
+
+#: The wave mode of the instruction goldens: f32 denormals flushed, f16/f64 kept, IEEE and DX10_CLAMP on.
+GOLDEN_MODE = 0xC0 | 1 << MODE_DX10_CLAMP | 1 << MODE_IEEE
+
+
+def mode_of_rsrc1(rsrc1: int) -> int:
+    """MODE at wave start from COMPUTE_PGM_RSRC1."""
+    return (
+        rsrc1 >> 12 & 0xFF
+        | (rsrc1 >> 21 & 1) << MODE_DX10_CLAMP
+        | (rsrc1 >> 23 & 1) << MODE_IEEE
+        | (rsrc1 >> 26 & 1) << MODE_FP16_OVFL
+    )
+
+
+# ---------------------------------------------------------------- RSRC2
+
+
+@dataclass(frozen=True, slots=True)
+class Rsrc2:
+    """The fields of COMPUTE_PGM_RSRC2 that shape a wave's registers."""
+
+    user_sgprs: int
+    id_x: bool
+    id_y: bool
+    id_z: bool
+    workgroup_info: bool
+    workitem_ids: int  # 0: x; 1: x, y; 2: x, y, z
+
+    @classmethod
+    def of(cls, rsrc2: int) -> Rsrc2:
+        bit = [bool(rsrc2 >> i & 1) for i in range(11)]
+        return cls(rsrc2 >> 1 & 31, bit[7], bit[8], bit[9], bit[10], rsrc2 >> 11 & 3)
+
+
+# ---------------------------------------------------------------- geometry
+
+Triple = tuple[int, int, int]
+
+
+@dataclass(frozen=True, slots=True)
+class Workgroup:
+    """One workgroup of a dispatch.
+
+    index   number in dispatch order (x fastest), from 0.
+    id      x, y, z.
+    size    work-items in x, y, z: smaller than the launch's at the far edge of a grid.
+    """
+
+    index: int
+    id: Triple
+    size: Triple
+
+    @property
+    def items(self) -> int:
+        return self.size[0] * self.size[1] * self.size[2]
+
+
+def workgroup_counts(launch: Launch) -> Triple:
+    """Workgroups in x, y, z, partial ones included."""
+    x, y, z = (-(-g // w) for g, w in zip(launch.grid, launch.workgroup, strict=True))
+    return x, y, z
+
+
+def workgroup(launch: Launch, index: int) -> Workgroup:
+    """Workgroup `index` of the dispatch."""
+    nx, ny, _ = workgroup_counts(launch)
+    at = (index % nx, index // nx % ny, index // (nx * ny))
+    x, y, z = (min(w, g - i * w) for i, g, w in zip(at, launch.grid, launch.workgroup, strict=True))
+    return Workgroup(index, at, (x, y, z))
+
+
+def workgroups(launch: Launch) -> Iterator[Workgroup]:
+    """All workgroups in dispatch order."""
+    nx, ny, nz = workgroup_counts(launch)
+    return (workgroup(launch, i) for i in range(nx * ny * nz))
+
+
+def waves_per_workgroup(launch: Launch) -> int:
+    """Waves of a whole workgroup; a partial one may have fewer."""
+    x, y, z = launch.workgroup
+    return -(-x * y * z // launch.wave_lanes)
+
+
+def scratch_of_wave(launch: Launch, group: Workgroup, wave: int) -> int:
+    """GPU VA of a wave's scratch: partial workgroups take the room of whole ones."""
+    number = group.index * waves_per_workgroup(launch) + wave
+    return launch.scratch_va + number * launch.scratch_wave_bytes
+
+
+# ---------------------------------------------------------------- a wave from outside
+
+
+@dataclass(frozen=True, slots=True)
+class WaveInit:
+    """Registers of a wave before its first instruction; what is not named is 0.
+
+    sgprs   s0..s105 (and trap temporaries) by number.
+    vgprs   VGPR number -> one 32-bit value per lane.
+    """
+
+    exec_mask: int
+    sgprs: Mapping[int, int] = field(default_factory=dict)
+    vgprs: Mapping[int, Sequence[int]] = field(default_factory=dict)
+    vcc: int = 0
+    scc: int = 0
+    m0: int = 0
+    mode: int = GOLDEN_MODE
+
+
+@dataclass(frozen=True, slots=True)
+class WaveFinal:
+    """Registers and LDS of a wave after its S_ENDPGM.
+
+    sgprs   s0..s105 in order.
+    vgprs   [VGPR number][lane].
+    """
+
+    exec_mask: int
+    sgprs: tuple[int, ...]
+    vgprs: tuple[tuple[int, ...], ...]
+    vcc: int
+    scc: int
+    m0: int
+    mode: int
+    lds: bytes
+
+
+class WaveRunner(Protocol):
+    """Runs one wave from explicit state; both executors do. The wave is a workgroup of its own."""
+
+    def run_wave(
+        self,
+        space: AddressSpace,
+        code_va: int,
+        init: WaveInit,
+        lanes: int,
+        lds_bytes: int = 0,
+        scratch_va: int = 0,
+        scratch_wave_bytes: int = 0,
+    ) -> WaveFinal:
+        """Run to S_ENDPGM. lanes 32 or 64; scratch as in Launch, backing mapped by the caller; LDS starts
+        zeroed. Raises KernelFault."""
+        ...
+
+
+# ---------------------------------------------------------------- wave start of a dispatch
+
+
+def initial_wave(row: Wavefront, launch: Launch, group: Workgroup, wave: int) -> WaveInit:
+    """State of wave `wave` of a workgroup at the launch's entry."""
+    base = wave * launch.wave_lanes
+    active = min(launch.wave_lanes, group.items - base)
+    return WaveInit(
+        exec_mask=(1 << active) - 1,
+        sgprs=_initial_sgprs(row, launch, group, wave),
+        vgprs={0: _packed_ids(Rsrc2.of(launch.rsrc2), group, base, active, launch.wave_lanes)},
+        mode=mode_of_rsrc1(launch.rsrc1),
+    )
+
+
+def _initial_sgprs(row: Wavefront, launch: Launch, group: Workgroup, wave: int) -> dict[int, int]:
+    rsrc2 = Rsrc2.of(launch.rsrc2)
+    sgprs = dict(enumerate(launch.user_sgprs[: rsrc2.user_sgprs]))
+    x, y, z = group.id
+    if row.ids_in_ttmp:
+        return sgprs | {TTMP0 + 9: x, TTMP0 + 7: y | z << 16}
+    enabled = [v for v, on in zip(group.id, (rsrc2.id_x, rsrc2.id_y, rsrc2.id_z), strict=True) if on]
+    if rsrc2.workgroup_info:
+        n_waves = -(-group.items // launch.wave_lanes)
+        enabled.append((wave == 0) << 31 | n_waves)
+    return sgprs | dict(enumerate(enabled, rsrc2.user_sgprs))
+
+
+def _packed_ids(rsrc2: Rsrc2, group: Workgroup, base: int, active: int, lanes: int) -> list[int]:
+    """v0: work-item ids x | y << 10 | z << 20, as many as RSRC2 enables; inactive lanes 0."""
+    sx, sy, _ = group.size
+    out = [0] * lanes
+    for lane in range(active):
+        item = base + lane
+        x, y, z = item % sx, item // sx % sy, item // (sx * sy)
+        out[lane] = x | (y << 10 if rsrc2.workitem_ids >= 1 else 0) | (z << 20 if rsrc2.workitem_ids >= 2 else 0)
+    return out
