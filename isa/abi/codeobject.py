@@ -233,7 +233,7 @@ def _metadata(file: ElfFile) -> dict[str, Any]:
         if (name, kind) == (NOTE_NAME, NOTE_METADATA):
             try:
                 data = msgpack.unpackb(desc, strict_map_key=False)
-            except (ValueError, msgpack.UnpackException) as error:
+            except (ValueError, TypeError, msgpack.UnpackException) as error:  # TypeError: a map as a map's key
                 raise CodeObjectError(f"metadata note is not MessagePack: {error}") from None
             if not isinstance(data, dict):
                 raise CodeObjectError(f"metadata note holds a {type(data).__name__}, expected a map")
@@ -269,7 +269,10 @@ def _descriptor(segments: tuple[LoadSegment, ...], symbol: elf.Symbol) -> Kernel
 
 
 def _args(row: dict[str, Any], kernarg_bytes: int) -> Iterator[KernelArg]:
-    for i, arg in enumerate(row.get(".args", ())):
+    rows = row.get(".args", [])
+    if not isinstance(rows, list):
+        raise CodeObjectError(f".args is {rows!r:.80}, expected a list")
+    for i, arg in enumerate(rows):
         if not isinstance(arg, dict) or not isinstance(arg.get(".value_kind"), str):
             raise CodeObjectError(f"argument {i} has no .value_kind: {arg!r:.80}")
         made = KernelArg(offset=_number(arg, ".offset"), size=_number(arg, ".size"), kind=arg[".value_kind"],
