@@ -1,0 +1,179 @@
+"""Generates `isa/tables/<arch>_semantics.py` from the XML's pseudocode and `isa/errata`.
+
+    python -m stuntgpu.isa.gen.semantics ARCH XML [--coverage]
+
+Order of precedence for an instruction: an erratum or own row, "not built", the text.
+Errors:  SpecError when a row does not parse, type or verify.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import re
+import sys
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass
+from fnmatch import fnmatchcase
+from importlib import import_module
+from pathlib import Path
+from xml.etree import ElementTree
+
+from stuntgpu.isa.errata.common import Erratum, Own, Same, Unbuilt
+from stuntgpu.isa.errors import SpecError
+from stuntgpu.isa.gen import pcode_ast as ast
+from stuntgpu.isa.gen.pcode_lower import Source, lower
+from stuntgpu.isa.gen.pcode_parse import parse
+from stuntgpu.isa.gen.pcode_tidy import tidy
+from stuntgpu.isa.ir import Scope, Semantics, dumps, load_body, with_places
+from stuntgpu.isa.verify import verify
+
+#: Microcode field -> the places its operand fills or takes.
+_PLACES_OF: Mapping[str, tuple[str, ...]] = {
+    "SRC0": ("S0",), "SSRC0": ("S0",), "VSRC0": ("S0",), "SRCX0": ("S0",), "SRCY0": ("S0",),
+    "SRC1": ("S1",), "SSRC1": ("S1",), "VSRC1": ("S1",), "VSRCX1": ("S1",), "VSRCY1": ("S1",),
+    "SRC2": ("S2",), "VDST": ("D0",), "SDST": ("D0", "S0"), "VDSTX": ("D0",), "VDSTY": ("D0",),
+    "DATA": ("DATA", "VDATA"), "DATA0": ("DATA",), "DATA1": ("DATA2",), "SDATA": ("SDATA",),
+    "VDATA": ("VDATA", "DATA", "RETURN_DATA"), "LITERAL": ("SIMM32",), "ADDR": ("ADDR",),
+}
+_MEMORY_DEST = ("RETURN_DATA", "VDATA")
+_MEMORY = ("DS_", "FLAT_", "GLOBAL_", "SCRATCH_", "BUFFER_", "TBUFFER_", "IMAGE_")
+_WAVE = re.compile(r"S_|V_(READ|WRITE)LANE|V_READFIRSTLANE|V_PERMLANE|DS_B?PERMUTE|DS_SWIZZLE|V_S?WMMAC?_|V_S?MFMAC?_")
+
+
+@dataclass(frozen=True, slots=True)
+class Entry:
+    """One instruction of the XML: text "" when it has none; sizes: place -> bits."""
+
+    name: str
+    text: str
+    sizes: Mapping[str, int]
+
+
+def entries(root: ElementTree.Element) -> Iterator[Entry]:
+    for x in root.iter("Instruction"):
+        name = x.findtext("InstructionName") or ""
+        yield Entry(name, (x.findtext("Pseudocode") or "").strip(), dict(_sizes(name, x)))
+
+
+def _sizes(name: str, x: ElementTree.Element) -> Iterator[tuple[str, int]]:
+    for operand in x.iter("Operand"):
+        field, bits = operand.findtext("FieldName") or "", int(operand.findtext("OperandSize") or 0)
+        places = _PLACES_OF.get(field, ())
+        if name.startswith(_MEMORY) and field == "VDST":
+            places = _MEMORY_DEST
+        if field == "SDST" and name.startswith("V_"):
+            places = ()
+        for place in places:
+            if bits and not (place == "ADDR" and field != "ADDR"):
+                yield place, bits
+
+
+def scope_of(name: str) -> Scope:
+    return "wave" if _WAVE.match(name) else "lane"
+
+
+def space_of(name: str) -> str:
+    return "LDS" if name.startswith("DS_") else "MEM"
+
+
+class Generator:
+    """All rows of one architecture."""
+
+    def __init__(self, arch: str, root: ElementTree.Element) -> None:
+        self.arch = arch
+        self.entries = {e.name: e for e in entries(root)}
+        rows: Iterable[object] = import_module(f"stuntgpu.isa.errata.{arch}").ROWS
+        self.mended = {n: r for r in rows if isinstance(r, Erratum | Own) for n in r.names}
+        self.unbuilt = [r for r in rows if isinstance(r, Unbuilt)]
+        self.same = {r.name: r.like for r in rows if isinstance(r, Same)}
+        self.library = dict(self._library())
+
+    def _library(self) -> Iterator[tuple[str, ast.Block]]:
+        for e in self.entries.values():
+            if e.name.startswith("V_") and e.text:
+                try:
+                    yield e.name, parse(e.text)
+                except SpecError:
+                    continue  # prose: reported when the row itself is asked for
+
+    def row(self, name: str) -> str:
+        """The table's text for one instruction. Raises SpecError."""
+        entry = self.entries[name]
+        mended = self.mended.get(name)
+        if mended is not None:
+            body = load_body(f"({mended.body})")
+            origin = "erratum" if isinstance(mended, Erratum) else "own"
+        else:
+            for r in self.unbuilt:
+                if any(fnmatchcase(name, p) for p in r.patterns):
+                    return f"!{r.why}"
+            if name in self.same:
+                return self.row(self.same[name])
+            if not entry.text:
+                raise SpecError("no text and no row of our own")
+            space = space_of(name)
+            source = Source(name, parse(entry.text), entry.sizes, scope_of(name), space, self.library)
+            body, origin = tidy(lower(source)), "text"
+        sem = with_places(Semantics(name, scope_of(name), body, origin))
+        verify(sem)
+        return dumps(sem)
+
+    def rows(self) -> tuple[dict[str, str], dict[str, str]]:
+        """(name -> row, name -> why there is none)."""
+        good: dict[str, str] = {}
+        bad: dict[str, str] = {}
+        for name in sorted(self.entries):
+            try:
+                good[name] = self.row(name)
+            except SpecError as e:
+                bad[name] = str(e)
+        return good, bad
+
+    def digest(self) -> str:
+        h = hashlib.sha256()
+        for e in self.entries.values():
+            h.update(f"{e.name}\0{e.text}\0{sorted(e.sizes.items())}\0".encode())
+        return h.hexdigest()[:16]
+
+
+def generate(arch: str, root: ElementTree.Element) -> str:
+    """The text of the table module. Raises SpecError when an instruction has no row."""
+    g = Generator(arch, root)
+    good, bad = g.rows()
+    if bad:
+        raise SpecError("; ".join(f"{n}: {why}" for n, why in bad.items()))
+    return render(arch, g.digest(), good)
+
+
+def render(arch: str, digest: str, good: Mapping[str, str]) -> str:
+    lines = [
+        f"# Generated by stuntgpu.isa.gen.semantics for {arch}; input digest {digest}.",
+        "# fmt: off",
+        f'"""Semantics of {arch}, one row an instruction; notation: isa/ir.py. "@X": as X; "!why": not modelled."""',
+        "",
+        "ROWS = {",
+    ]
+    first: dict[str, str] = {}
+    for name, row in sorted(good.items()):
+        shared = first.setdefault(row, name)
+        text = row if shared == name or row.startswith("!") else f"@{shared}"
+        lines.append(f'    "{name}": "{text}",')
+    return "\n".join([*lines, "}", ""])
+
+
+def main(argv: list[str]) -> int:
+    arch, xml = argv[0], Path(argv[1])
+    g = Generator(arch, ElementTree.parse(xml).getroot())
+    good, bad = g.rows()
+    for name, why in bad.items():
+        print(f"{name}: {why}")
+    unbuilt = sum(r.startswith("!") for r in good.values())
+    print(f"{arch}: {len(good) - unbuilt} rows, {unbuilt} not built, {len(bad)} without semantics")
+    if "--coverage" not in argv:
+        table = Path(__file__).parent.parent / "tables" / f"{arch}_semantics.py"
+        table.write_text(render(arch, g.digest(), good))
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:]))
