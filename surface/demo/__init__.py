@@ -1,0 +1,1 @@
+"""The demonstration: kernels compiled by clang, run through the mock driver and checked against numpy."""
