@@ -118,7 +118,13 @@ class BuildNative(Command):
 
 
 class Build(build):
+    """Adds the libraries, and starts from an empty folder: what an older tree left must not be packed."""
+
     sub_commands: ClassVar = [*build.sub_commands, ("build_native", None)]
+
+    def run(self) -> None:
+        shutil.rmtree(self.build_lib, ignore_errors=True)
+        super().run()
 
 
 class PlatformWheel(bdist_wheel):
