@@ -1,0 +1,1 @@
+"""Speed of the emulator on the hand-written kernels of ../shared/bench-kernels: `python -m benchmarks`."""
