@@ -49,13 +49,17 @@ class Field(Generic[T]):
     encode  value -> raw bits, before the range check.
     """
 
-    __slots__ = ("_decode", "_encode", "initial", "is_overlay", "is_signed", "lo", "name", "owner", "width")
+    __slots__ = ("_decode", "_encode", "can_fail", "initial", "is_overlay", "is_signed", "lo", "mask", "name",
+                 "owner", "width")
 
     def __init__(self, lo: int, width: int, decode: Callable[[int], T], encode: Callable[[T], int], *,
-                 initial: int = 0, is_overlay: bool = False, is_signed: bool = False) -> None:
+                 initial: int = 0, is_overlay: bool = False, is_signed: bool = False,
+                 can_fail: bool = False) -> None:
         if lo < 0 or width <= 0:
             raise SpecError(f"bit field of {width} bits at bit {lo}")
         self.lo, self.width, self.name, self.owner = lo, width, "", ""
+        self.mask = ((1 << width) - 1) << lo  # the field's bits, in place
+        self.can_fail = can_fail  # some bits mean nothing: unpack has to look
         self._decode, self._encode = decode, encode
         self.initial, self.is_overlay, self.is_signed = initial, is_overlay, is_signed
 
@@ -64,7 +68,7 @@ class Field(Generic[T]):
     def enum(self, kind: type[E]) -> Field[E]:
         """The value is a member of `kind`; other bits are refused."""
         return Field(self.lo, self.width, kind, lambda v: int(kind(v).value), initial=self.initial,
-                     is_overlay=self.is_overlay)
+                     is_overlay=self.is_overlay, can_fail=True)
 
     def flag(self: Field[int]) -> Field[bool]:
         """One bit, as a bool."""
@@ -92,7 +96,8 @@ class Field(Generic[T]):
         """The bits are a BitStruct of their own, of the same size."""
         if self.width != kind.SIZE_BYTES * 8:
             raise SpecError(f"{kind.__name__} has {kind.SIZE_BYTES * 8} bits, its field {self.width}")
-        return Field(self.lo, self.width, kind.from_int, int, initial=kind().to_int(), is_overlay=self.is_overlay)
+        return Field(self.lo, self.width, kind.from_int, int, initial=kind().to_int(),
+                     is_overlay=self.is_overlay, can_fail=any(f.can_fail for f in kind.FIELDS.values()))
 
     def default(self, value: T) -> Field[T]:
         """What a constructor that does not name the field writes."""
@@ -104,14 +109,9 @@ class Field(Generic[T]):
 
     def _copy(self, *, initial: int, is_overlay: bool) -> Field[T]:
         return Field(self.lo, self.width, self._decode, self._encode, initial=initial, is_overlay=is_overlay,
-                     is_signed=self.is_signed)
+                     is_signed=self.is_signed, can_fail=self.can_fail)
 
     # ---- value <-> bits
-
-    @property
-    def mask(self) -> int:
-        """The field's bits, in place."""
-        return ((1 << self.width) - 1) << self.lo
 
     def encode(self, value: T) -> int:
         """Raw bits of a value, not shifted into place. Raises FieldError."""
@@ -144,7 +144,7 @@ class Field(Generic[T]):
     @overload
     def __get__(self, obj: BitStruct, owner: type) -> T: ...
     def __get__(self, obj: BitStruct | None, owner: type) -> Field[T] | T:
-        return self if obj is None else self.decode((obj.to_int() & self.mask) >> self.lo)
+        return self if obj is None else self.decode((obj._bits & self.mask) >> self.lo)
 
     def __set__(self, obj: BitStruct, value: object) -> None:
         raise AttributeError(f"{self._where()} is immutable; use replace({self.name}=...)")
@@ -219,6 +219,7 @@ class BitStruct:
     FIELDS: ClassVar[Mapping[str, Field[Any]]] = {}
     _named: ClassVar[int] = 0
     _initial: ClassVar[int] = 0
+    _checked: ClassVar[tuple[Field[Any], ...]] = ()
     _bits: int
 
     def __init_subclass__(cls, *, size: int | None = None) -> None:
@@ -230,6 +231,7 @@ class BitStruct:
         if top > cls.SIZE_BYTES * 8:
             raise SpecError(f"{cls.__name__}: fields reach bit {top - 1}, size is {cls.SIZE_BYTES} bytes")
         cls._named = _claim(cls.__name__, cls.FIELDS.values())
+        cls._checked = tuple(f for f in cls.FIELDS.values() if f.can_fail)
         cls._initial = 0
         for field in cls.FIELDS.values():
             cls._initial |= field.initial << field.lo
@@ -264,7 +266,7 @@ class BitStruct:
         """From all bits as one number. Raises FieldError when a field's bits mean nothing."""
         if not 0 <= word < 1 << (8 * cls.SIZE_BYTES):
             raise FieldError(f"{cls.__name__}: 0x{word:x} does not fit {cls.SIZE_BYTES} bytes")
-        for field in cls.FIELDS.values():
+        for field in cls._checked:
             field.decode((word & field.mask) >> field.lo)
         return cls._of(word)
 

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
+from functools import cached_property
 from typing import Any, cast
 
 import msgpack
@@ -60,7 +61,7 @@ class KernelArg:
         return self.kind.startswith("hidden_")
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class KernelInfo:
     """One kernel: its descriptor and what the metadata says about calling it.
 
@@ -77,12 +78,12 @@ class KernelInfo:
     max_workgroup_items: int = 1024
     required_workgroup: tuple[int, int, int] | None = None
 
-    @property
+    @cached_property
     def explicit_args(self) -> tuple[KernelArg, ...]:
         """The arguments a caller passes, in order."""
         return tuple(a for a in self.args if not a.is_hidden)
 
-    @property
+    @cached_property
     def hidden_args(self) -> tuple[KernelArg, ...]:
         """The arguments the launcher fills."""
         return tuple(a for a in self.args if a.is_hidden)
