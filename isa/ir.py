@@ -302,7 +302,8 @@ PLACES: Mapping[str, str] = {
     "RETURN_DATA": "VGPR result, written when the instruction returns a value", "SDATA": "SGPR data out",
     "OFFSET0": "8 bits as 32", "OFFSET1": "8 bits as 32", "OFFSET": "16 bits as 32 (DS)",
     "OPSEL": "OP_SEL field", "OPSEL_HI": "OP_SEL_HI field", "NEG": "NEG field", "NEG_HI": "NEG_HI field", "OMOD": "OMOD", "ABS": "ABS field", "CLAMP": "CLAMP bit",
-    "SRC0": "number of the register in the SRC0 field (VGPR number, 0..255)", "SRC1": "same", "SRC2": "same", "VDST": "same",
+    "SRC0": "number of the register in the SRC0 field (VGPR number 0..255, scalar operand number); DS: ADDR field",
+    "SRC1": "of SRC1; DS: DATA0 field", "SRC2": "of SRC2", "VDST": "of VDST",
     "SDST": "number of the scalar destination",
     "MODE_IEEE": "MODE.IEEE, 1 bit", "PRIV": "STATUS.PRIV, 1 bit",
     "TBA": "trap base, 64 bits",
@@ -606,14 +607,25 @@ def _load_control(s: Sexp) -> Stmt:
 
 
 def with_places(sem: Semantics) -> Semantics:
-    """The row with `reads`, `writes` and `widths` filled from its body."""
+    """The row with `reads`, `writes` and `widths` filled from its body.
+
+    A read counts when the place may not have been assigned by the body before.
+    """
     reads: dict[str, int] = {}
     writes: dict[str, int] = {}
-    for s in statements(sem.body):
+    _collect(sem.body, frozenset(), reads, writes)
+    return replace(sem, reads=tuple(reads), writes=tuple(writes), widths={**reads, **writes})
+
+
+def _collect(body: tuple[Stmt, ...], assigned: frozenset[str], reads: dict[str, int],
+             writes: dict[str, int]) -> None:
+    for s in body:
         for x in operands_of(s):
             for sub in subexpressions(x):
-                if isinstance(sub, Var | LaneBit) and sub.name in PLACES:
+                if isinstance(sub, Var | LaneBit) and sub.name in PLACES and sub.name not in assigned:
                     reads.setdefault(sub.name, sub.width)
         if isinstance(s, Set | SetLaneBit) and s.name in PLACES:
             writes.setdefault(s.name, s.value.width)
-    return replace(sem, reads=tuple(reads), writes=tuple(writes), widths={**reads, **writes})
+            assigned |= {s.name}
+        for block in blocks_of(s):
+            _collect(block, assigned, reads, writes)

@@ -23,8 +23,8 @@ def trunc(x: Expr, width: int) -> Expr:
     match x:
         case Const(bits):
             return const(bits, width)
-        case Op("zext" | "sext", (inner,)) if inner.width >= width:
-            return trunc(inner, width)
+        case Op("zext" | "sext" as op, (inner,)):
+            return trunc(inner, width) if inner.width >= width else node(op, inner, width=width)
         case Op("trunc", (inner,)):
             return trunc(inner, width)
         case Op("extract", (inner, lo)):
@@ -100,6 +100,18 @@ def split_address(x: Expr) -> tuple[Expr | None, int]:
 def concat(high: Expr, low: Expr) -> Expr:
     """{high, low}; two reads of adjacent memory become one, neighbouring bit fields too."""
     width = high.width + low.width
+    joined = _joined(high, low, width)
+    if joined is not None:
+        return joined
+    if isinstance(low, Op) and low.op == "concat":
+        upper = _joined(high, low.args[0], high.width + low.args[0].width)
+        if upper is not None:
+            return concat(upper, low.args[1])
+    return node("concat", high, low, width=width)
+
+
+def _joined(high: Expr, low: Expr, width: int) -> Expr | None:
+    """The concatenation as one simpler expression, or None."""
     match high, low:
         case Const(h), Const(b):
             return const(h << low.width | b, width)
@@ -113,7 +125,7 @@ def concat(high: Expr, low: Expr) -> Expr:
             hp, lp = bit_field(high), bit_field(low)
             if hp[0] == lp[0] and hp[1] == lp[1] + low.width and hp[1] + high.width <= hp[0].width:
                 return extract(lp[0], lp[1], width)
-    return node("concat", high, low, width=width)
+    return None
 
 
 def bit_field(x: Expr) -> tuple[Expr, int]:
@@ -169,6 +181,13 @@ def integer(op: str, a: Expr, b: Expr) -> Expr:
         return a
     if a.width == 1 and isinstance(b, Const) and op in ("eq", "ne"):
         return a if (op == "eq") == bool(b.bits) else negate(a)
+    if op in ("slt", "sle", "eq", "ne"):
+        match a, b:
+            case Op("sext", (x,)), Op("sext", (y,)):
+                narrow = max(x.width, y.width)
+                return node(op, sext(x, narrow), sext(y, narrow))
+            case Op("zext", (x,)), Const(bits) if op in ("eq", "ne") and bits < 1 << x.width:
+                return integer(op, x, const(bits, x.width))
     if op in ("ne", "eq") and isinstance(a, Op) and a.op == "select" and isinstance(b, Const):
         return _compare_select(op, a, b)
     if op == "add" and isinstance(a, Op) and a.op == "add" and isinstance(b, Const):

@@ -135,16 +135,17 @@ class Lowering(Expressions):
         bounds = lo.expr, hi.expr
         self.loaded.clear()
         if all(isinstance(e, Const) for e in bounds) and not _has_break(s.body):
-            first, last = (e.bits for e in bounds if isinstance(e, Const))
-            if last - first < MAX_UNROLL:
-                for i in range(first, last + 1):
+            low, high = (e.bits for e in bounds if isinstance(e, Const))
+            if high - low < MAX_UNROLL:
+                for i in range(low, high + 1):
                     self.bindings[s.name] = Val("i", b.const(i, 32))
                     self.splice(s.body)
                 del self.bindings[s.name]
                 return
         self.locals[local] = ("i", 32, 0)
         body = self.block_of(s.body)
-        self.out.append(For(local, b.resize(lo.expr, 32, True), b.resize(hi.expr, 32, True), body))
+        first, last = (b.resize(v.expr, 32, v.kind == "i") for v in (lo, hi))
+        self.out.append(For(local, first, last, body))
 
     # ---- assignment
 

@@ -24,7 +24,7 @@ def tidy(body: Block) -> Block:
     """Repeats the rewrites until nothing changes."""
     while True:
         done = body
-        for rewrite in (_blocks(merge_fields), _blocks(merge_stores), _blocks(choose), _blocks(idioms),
+        for rewrite in (_blocks(merge_fields), _blocks(forward), _blocks(merge_stores), _blocks(choose), _blocks(idioms),
                         scalarise, inline_locals, drop_unused):
             done = rewrite(done)
         if done == body:
@@ -237,6 +237,25 @@ def choose(body: Block) -> Block:
     return tuple(out)
 
 
+def forward(body: Block) -> Block:
+    """`x = a; x = f(x)` becomes `x = f(a)` when a is cheap or f uses it once."""
+    out: list[Stmt] = []
+    for s in body:
+        before = out[-1] if out else None
+        if isinstance(s, Set) and isinstance(before, Set) and s.name == before.name and is_pure(before.value):
+            name, value = s.name, before.value
+            uses = sum(isinstance(x, Var) and x.name == name for x in subexpressions(s.value))
+            if uses == 1 or (uses and isinstance(value, Var | Const)):
+                out[-1] = Set(name, rebuild(s.value, _substitution(name, value)))
+                continue
+        out.append(s)
+    return tuple(out)
+
+
+def _substitution(name: str, value: Expr) -> Callable[[Expr], Expr]:
+    return lambda x: value if isinstance(x, Var) and x.name == name else x
+
+
 # ---------------------------------------------------------------- locals
 
 
@@ -273,12 +292,7 @@ def inline_locals(body: Block) -> Block:
         cheap = isinstance(s.value, Var | Const | LaneBit)
         rest = body[i + 1 :]
         if (cheap or uses[s.name] == 1) and _stable(s.value, rest, s.name):
-            value = s.value
-            name = s.name
-
-            def swap(x: Expr, name: str = name, value: Expr = value) -> Expr:
-                return value if isinstance(x, Var) and x.name == name else x
-
+            swap = _substitution(s.name, s.value)
             return inline_locals(body[:i] + map_block(rest, lambda x: rebuild(x, swap)))
     return body
 

@@ -24,7 +24,7 @@ from stuntgpu.isa.gen import pcode_ast as ast
 from stuntgpu.isa.gen.pcode_lower import Source, lower
 from stuntgpu.isa.gen.pcode_parse import parse
 from stuntgpu.isa.gen.pcode_tidy import tidy
-from stuntgpu.isa.ir import Scope, Semantics, dumps, load_body, with_places
+from stuntgpu.isa.ir import Do, Scope, Semantics, dumps, load_body, with_places
 from stuntgpu.isa.verify import verify
 
 #: Microcode field -> the places its operand fills or takes.
@@ -33,11 +33,11 @@ _PLACES_OF: Mapping[str, tuple[str, ...]] = {
     "SRC1": ("S1",), "SSRC1": ("S1",), "VSRC1": ("S1",), "VSRCX1": ("S1",), "VSRCY1": ("S1",),
     "SRC2": ("S2",), "VDST": ("D0",), "SDST": ("D0", "S0"), "VDSTX": ("D0",), "VDSTY": ("D0",),
     "DATA": ("DATA", "VDATA"), "DATA0": ("DATA",), "DATA1": ("DATA2",), "SDATA": ("SDATA",),
-    "VDATA": ("VDATA", "DATA", "RETURN_DATA"), "LITERAL": ("SIMM32",), "ADDR": ("ADDR",),
+    "VDATA": ("VDATA", "DATA", "RETURN_DATA"), "LITERAL": ("SIMM32",),
 }
 _MEMORY_DEST = ("RETURN_DATA", "VDATA")
 _MEMORY = ("DS_", "FLAT_", "GLOBAL_", "SCRATCH_", "BUFFER_", "TBUFFER_", "IMAGE_")
-_WAVE = re.compile(r"S_|V_(READ|WRITE)LANE|V_READFIRSTLANE|V_PERMLANE|DS_B?PERMUTE|DS_SWIZZLE|V_S?WMMAC?_|V_S?MFMAC?_")
+_WAVE = re.compile(r"S_|V_(READ|WRITE)LANE|V_READFIRSTLANE|V_PERMLANE|DS_B?PERMUTE|DS_SWIZZLE|DS_APPEND|DS_CONSUME|V_S?WMMAC?_|V_S?MFMAC?_")
 
 
 @dataclass(frozen=True, slots=True)
@@ -64,8 +64,13 @@ def _sizes(name: str, x: ElementTree.Element) -> Iterator[tuple[str, int]]:
         if field == "SDST" and name.startswith("V_"):
             places = ()
         for place in places:
-            if bits and not (place == "ADDR" and field != "ADDR"):
-                yield place, bits
+            if bits:
+                yield place, _register_bits(name, bits)
+
+
+def _register_bits(name: str, bits: int) -> int:
+    """Width of a place: 8 and 24-bit operands sit in whole registers, as does sub-dword memory data."""
+    return 32 if bits in (8, 24) or (bits == 16 and name.startswith(_MEMORY)) else bits
 
 
 def scope_of(name: str) -> Scope:
@@ -114,7 +119,8 @@ class Generator:
             space = space_of(name)
             source = Source(name, parse(entry.text), entry.sizes, scope_of(name), space, self.library)
             body, origin = tidy(lower(source)), "text"
-        sem = with_places(Semantics(name, scope_of(name), body, origin))
+        scope = "wave" if all(isinstance(x, Do) for x in body) else scope_of(name)
+        sem = with_places(Semantics(name, scope, body, origin))
         verify(sem)
         return dumps(sem)
 

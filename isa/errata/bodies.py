@@ -1,0 +1,367 @@
+"""Replacement bodies that exist for several widths or formats, as functions of them.
+
+Text in the notation of `isa/ir.py`; each function returns the statements of one row.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+
+@dataclass(frozen=True, slots=True)
+class Format:
+    """IEEE binary format: width, fraction bits, exponent bits (all in bits)."""
+
+    name: str
+    width: int
+    fraction: int
+    exponent: int
+
+    @property
+    def bias(self) -> int:
+        return (1 << self.exponent - 1) - 1
+
+    @property
+    def infinity(self) -> int:
+        return ((1 << self.exponent) - 1) << self.fraction
+
+    @property
+    def quiet_nan(self) -> int:
+        return self.infinity | 1 << self.fraction - 1
+
+    def const(self, bits: int) -> str:
+        return f"{bits & ((1 << self.width) - 1):#x}:{self.width}"
+
+    def place(self, name: str) -> str:
+        return f"{name}:{self.width}"
+
+    def magnitude(self, name: str) -> str:
+        return f"(and {self.place(name)} {self.const((1 << self.width - 1) - 1)})"
+
+    def exponent_of(self, name: str) -> str:
+        return f"(zext:32 (extract:{self.exponent} {self.place(name)} {self.fraction}:32))"
+
+
+F16, F32, F64 = Format("f16", 16, 10, 5), Format("f32", 32, 23, 8), Format("f64", 64, 52, 11)
+
+
+def chain(width: int, *arms: tuple[str, str], last: str) -> str:
+    """select(c1, v1, select(c2, v2, ... last))."""
+    for cond, value in reversed(arms):
+        last = f"(select:{width} {cond} {value} {last})"
+    return last
+
+
+def any_of(*conditions: str) -> str:
+    x = conditions[0]
+    for c in conditions[1:]:
+        x = f"(or {x} {c})"
+    return x
+
+
+# ---------------------------------------------------------------- division
+
+
+def div_scale(f: Format, scale: int, near: int, tiny: int) -> str:
+    """V_DIV_SCALE. The quotient's and the reciprocal's size are compared as integers: for positive
+    floats a / b < 2 ** n exactly when bits(a) - bits(b) < n << fraction."""
+    s1, s2, zero = f.place("S1"), f.place("S2"), f.const(0)
+    a1, a2 = f"a1:{f.width}", f"a2:{f.width}"
+    up, down = (f"(ldexp.{f.name} {f.place('S0')} {n & 0xFFFFFFFF}:32)" for n in (scale, -scale))
+    s0 = f.place("S0")
+    up_if_denominator = f"(select:{f.width} (feq.{f.name} {s0} {s1}) {up} {s0})"
+    up_if_numerator = f"(select:{f.width} (feq.{f.name} {s0} {s2}) {up} {s0})"
+    apart = f"(sle {near}:32 (sub {f.exponent_of('S2')} {f.exponent_of('S1')}))"
+    huge = f"(and (ult {f.const((2 * f.bias - 1) << f.fraction)} {a1}) (ult {a1} {f.const(f.infinity)}))"
+    value = chain(
+        f.width,
+        ("zero:1", f.const(f.quiet_nan)),
+        ("apart:1", up_if_denominator),
+        (f"(isdenorm.{f.name} {s1})", up),
+        ("(and huge:1 small:1)", up_if_denominator),
+        ("huge:1", down),
+        ("small:1", up_if_numerator),
+        ("tiny:1", up),
+        last=s0,
+    )
+    tiny_alone = f"(and (not (isdenorm.{f.name} {s1})) (and (not huge:1) tiny:1))"
+    return (
+        f"(set a1 {f.magnitude('S1')}) (set a2 {f.magnitude('S2')})"
+        f" (set zero (or (feq.{f.name} {s1} {zero}) (feq.{f.name} {s2} {zero})))"
+        f" (set apart {apart}) (set huge {huge})"
+        f" (set small (slt (sub {a2} {a1}) {f.const(-(f.bias - 1) << f.fraction)}))"
+        f" (set tiny (ule {f.exponent_of('S2')} {tiny}:32))"
+        f" (setbit VCC {any_of('zero:1', 'apart:1', f'(and (not (isdenorm.{f.name} {s1})) small:1)', tiny_alone)})"
+        f" (set D0 {value})"
+    )
+
+
+def div_fmas(f: Format, scale: int) -> str:
+    fma = f"(fma.{f.name} {f.place('S0')} {f.place('S1')} {f.place('S2')})"
+    by = f"(select:32 (ult {f.bias}:32 {f.exponent_of('S2')}) {scale}:32 {-scale & 0xFFFFFFFF}:32)"
+    return f"(set q {fma}) (set D0 (select:{f.width} (bit VCC) (ldexp.{f.name} q:{f.width} {by}) q:{f.width}))"
+
+
+def div_fixup(f: Format, underflow: int | None) -> str:
+    s0, s1, s2, zero, inf = f.place("S0"), f.place("S1"), f.place("S2"), f.const(0), f.const(f.infinity)
+    sign = f"sign:{f.width}"
+    zero1, zero2 = f"(feq.{f.name} {s1} {zero})", f"(feq.{f.name} {s2} {zero})"
+    inf1, inf2 = f"(isinf.{f.name} {s1})", f"(isinf.{f.name} {s2})"
+    arms = [
+        (f"(isnan.{f.name} {s2})", f"(quiet.{f.name} {s2})"),
+        (f"(isnan.{f.name} {s1})", f"(quiet.{f.name} {s1})"),
+        (f"(or (and {zero1} {zero2}) (and {inf1} {inf2}))", f.const(f.quiet_nan | 1 << f.width - 1)),
+        (f"(or {zero1} {inf2})", f"(or {sign} {inf})"),
+        (f"(or {inf1} {zero2})", sign),
+    ]
+    if underflow is not None:
+        gap = f"(sub {f.exponent_of('S2')} {f.exponent_of('S1')})"
+        arms.append((f"(slt {gap} {underflow & 0xFFFFFFFF:#x}:32)", sign))
+    arms.append((f"(isnan.{f.name} {s0})", f"(or {sign} {inf})"))
+    value = chain(f.width, *arms, last=f"(or {sign} {f.magnitude('S0')})")
+    return f"(set sign (and (xor {s1} {s2}) {f.const(1 << f.width - 1)})) (set D0 {value})"
+
+
+# ---------------------------------------------------------------- tests and rounding
+
+
+def classify(f: Format, target: str, mask_bits: int) -> str:
+    """V_CMP_CLASS: one bit of the mask S1 chosen by the class of S0; denormals never flushed."""
+    x = f.place("S0")
+    field = f"(extract:{f.exponent} {x} {f.fraction}:32)"
+    full = (1 << f.exponent) - 1
+    low = chain(
+        32,
+        (f"(eq {field} {full}:{f.exponent})", "2:32"),
+        (f"(ne {field} 0:{f.exponent})", "3:32"),
+        (f"(isdenorm.{f.name} {x})", "4:32"),
+        last="5:32",
+    )
+    which = chain(
+        32,
+        (f"(issnan.{f.name} {x})", "0:32"),
+        (f"(isqnan.{f.name} {x})", "1:32"),
+        (f"(extract:1 {x} {f.width - 1}:32)", "negative:32"),
+        last="(sub 11:32 negative:32)",
+    )
+    return f"(set negative {low}) (setbit {target} (extract:1 S1:{mask_bits} {which}))"
+
+
+def unary(f: Format, op: str) -> str:
+    return f"(set D0 ({op}.{f.name} {f.place('S0')}))"
+
+
+# ---------------------------------------------------------------- integers that saturate
+
+
+def _clamped(width: int, wrapped: str, saturated: str) -> str:
+    return f"(set D0 (select:{width} CLAMP:1 {saturated} {wrapped}))"
+
+
+def add_u(w: int) -> str:
+    return f"(set sum (add S0:{w} S1:{w}))" + _clamped(
+        w, f"sum:{w}", f"(select:{w} (ult sum:{w} S0:{w}) {(1 << w) - 1:#x}:{w} sum:{w})")
+
+
+def sub_u(w: int, a: str = "S0", b: str = "S1") -> str:
+    return f"(set difference (sub {a}:{w} {b}:{w}))" + _clamped(
+        w, f"difference:{w}", f"(select:{w} (ult {a}:{w} {b}:{w}) 0:{w} difference:{w})")
+
+
+def _limit(w: int, negative: str) -> str:
+    return f"(select:{w} {negative} {1 << w - 1:#x}:{w} {(1 << w - 1) - 1:#x}:{w})"
+
+
+def add_i(w: int) -> str:
+    r = f"sum:{w}"
+    over = f"(slt (and (xor S0:{w} {r}) (xor S1:{w} {r})) 0:{w})"
+    return f"(set sum (add S0:{w} S1:{w}))" + _clamped(
+        w, r, f"(select:{w} {over} {_limit(w, f'(slt S0:{w} 0:{w})')} {r})")
+
+
+def sub_i(w: int) -> str:
+    r = f"difference:{w}"
+    over = f"(slt (and (xor S0:{w} S1:{w}) (xor S0:{w} {r})) 0:{w})"
+    return f"(set difference (sub S0:{w} S1:{w}))" + _clamped(
+        w, r, f"(select:{w} {over} {_limit(w, f'(slt S0:{w} 0:{w})')} {r})")
+
+
+def mad(width: int, extend: str, s0: str, s1: str, s2: str) -> str:
+    """S0 * S1 + S2 in twice the width, then cut or saturated. extend: "zext" or "sext"."""
+    d = 2 * width
+    exact = f"(add (mul ({extend}:{d} {s0}) ({extend}:{d} {s1})) ({extend}:{d} {s2}))"
+    return f"(set exact {exact}) (set D0 {saturate('exact', d, width, extend == 'sext')})"
+
+
+def saturate(local: str, wide: int, width: int, is_signed: bool) -> str:
+    """The low bits of a wide local, or with CLAMP its nearest value of the narrow type."""
+    x = f"{local}:{wide}"
+    if is_signed:
+        top = f"{(1 << width - 1) - 1:#x}:{wide}"
+        bottom = f"{(-1 << width - 1) & ((1 << wide) - 1):#x}:{wide}"
+        near = f"(select:{wide} (slt {x} {bottom}) {bottom} (select:{wide} (slt {top} {x}) {top} {x}))"
+    else:
+        top = f"{(1 << width) - 1:#x}:{wide}"
+        near = f"(select:{wide} (ult {top} {x}) {top} {x})"
+    return f"(select:{width} CLAMP:1 (trunc:{width} {near}) (trunc:{width} {x}))"
+
+
+def packed(op: str, extend: str, sources: int) -> str:
+    """V_PK_{ADD,SUB,MAD}_{I,U}16: each half in 34 bits' worth of room (64), then cut or saturated."""
+    text = ""
+    for half, lo in (("high", 16), ("low", 0)):
+        s = [f"({extend}:64 (extract:16 S{i}:32 {lo}:32))" for i in range(sources)]
+        exact = f"(add (mul {s[0]} {s[1]}) {s[2]})" if op == "mad" else f"({op} {s[0]} {s[1]})"
+        text += f"(set {half} {exact}) "
+    negative = op == "sub" and extend == "zext"
+    return text + f"(set D0 (concat:32 {_half('high', extend, negative)} {_half('low', extend, negative)}))"
+
+
+def _half(local: str, extend: str, can_be_negative: bool) -> str:
+    cut = saturate(local, 64, 16, extend == "sext")
+    if can_be_negative:
+        return f"(select:16 (and CLAMP:1 (slt {local}:64 0:64)) 0:16 {cut})"
+    return cut
+
+
+def dot_integer(bits: int, signs: bool) -> str:
+    """V_DOT4/V_DOT8: sum of products of `bits`-wide fields plus S2. signs: NEG[i] makes source i signed."""
+    terms, text = "(sext:64 S2:32)" if signs else "(zext:64 S2:32)", ""
+    for lo in range(0, 32, bits):
+        factor = []
+        for i in (0, 1):
+            x = f"(extract:{bits} S{i}:32 {lo}:32)"
+            plain = f"(zext:64 {x})"
+            factor.append(f"(select:64 (extract:1 NEG:32 {i}:32) (sext:64 {x}) {plain})" if signs else plain)
+        terms = f"(add {terms} (mul {factor[0]} {factor[1]}))"
+    return text + f"(set exact {terms}) (set D0 {saturate('exact', 64, 32, signs)})"
+
+
+# ---------------------------------------------------------------- bytes
+
+
+def lerp_u8() -> str:
+    """Each byte: (a + b + bit 0 of c) >> 1, in nine bits."""
+    parts = []
+    for lo in (24, 16, 8, 0):
+        a, b = (f"(zext:16 (extract:8 S{i}:32 {lo}:32))" for i in (0, 1))
+        rounding = f"(zext:16 (extract:1 S2:32 {lo}:32))"
+        parts.append(f"(extract:8 (add (add {a} {b}) {rounding}) 1:32)")
+    high = f"(concat:16 {parts[0]} {parts[1]})"
+    return f"(set D0 (concat:32 {high} (concat:16 {parts[2]} {parts[3]})))"
+
+
+def perm_b32() -> str:
+    """Each selector byte: 0..7 a byte of {S0, S1}, 8..11 the sign of byte 1, 3, 5, 7, 12 zero, else ones."""
+    parts = []
+    for lo in (24, 16, 8, 0):
+        sel = f"(zext:32 (extract:8 S2:32 {lo}:32))"
+        byte = f"(extract:8 data:64 (shl {sel} 3:32))"
+        sign = f"(sext:8 (extract:1 data:64 (sub (shl {sel} 4:32) 113:32)))"
+        parts.append(chain(8, (f"(ult {sel} 8:32)", byte), (f"(ult {sel} 12:32)", sign), (f"(eq {sel} 12:32)", "0:8"),
+                           last="255:8"))
+    high = f"(concat:16 {parts[0]} {parts[1]})"
+    return f"(set data (concat:64 S0:32 S1:32)) (set D0 (concat:32 {high} (concat:16 {parts[2]} {parts[3]})))"
+
+
+# ---------------------------------------------------------------- mixed precision
+
+
+def fma_mix(result: str) -> str:
+    """V_FMA_MIX*: OPSEL_HI[i] takes source i as f16 (OPSEL[i]: its high half), NEG_HI[i] is abs, NEG[i] neg."""
+    text = ""
+    for i in range(3):
+        half = f"(select:16 (extract:1 OPSEL:32 {i}:32) (extract:16 S{i}:32 16:32) (trunc:16 S{i}:32))"
+        text += f"(set x{i} (select:32 (extract:1 OPSEL_HI:32 {i}:32) (f16_to_f32 {half}) S{i}:32)) "
+        text += f"(set x{i} (select:32 (extract:1 NEG_HI:32 {i}:32) (and x{i}:32 0x7fffffff:32) x{i}:32)) "
+        text += f"(set x{i} (select:32 (extract:1 NEG:32 {i}:32) (xor x{i}:32 0x80000000:32) x{i}:32)) "
+    return text + result.replace("FMA", "(fma.f32 x0:32 x1:32 x2:32)")
+
+
+def dot2_acc(convert: str, accumulator: str) -> str:
+    text = f"(set sum {accumulator})"
+    for lo in (0, 16):
+        a, b = (f"({convert} (extract:16 S{i}:32 {lo}:32))" for i in (0, 1))
+        text += f" (set sum (fadd.f32 sum:32 (fmul.f32 {a} {b})))"
+    return text + " (set D0 sum:32)"
+
+
+# ---------------------------------------------------------------- across lanes
+
+
+def gather(source_lane: str, prepare: str = "") -> str:
+    """DS data exchange, wave scope: lane i gets the DATA register of lane `j` (0 when j is inactive).
+
+    SRC0, SRC1, VDST: register numbers of ADDR, DATA0 and the destination. `source_lane` computes j.
+    """
+    return (
+        f"(array result 64 32) {prepare}"
+        f" (for i 0:32 (sub LANES:32 1:32) ((set j {source_lane})"
+        " (if (extract:1 EXEC:64 j:32) ((setelem result i:32 (vgpr SRC1:32 j:32))))))"
+        " (for i 0:32 (sub LANES:32 1:32) ((if (extract:1 EXEC:64 i:32) ((setvgpr VDST:32 (elem:32 result i:32) i:32)))))"
+    )
+
+
+HALF_WAVE_LANE = (
+    "(or (and i:32 32:32) (and (lshr (add (vgpr SRC0:32 i:32) OFFSET:32) 2:32) 31:32))"
+)
+
+
+def scatter() -> str:
+    """DS_PERMUTE: active lane i sends its DATA to lane j of its half; the highest sender wins."""
+    return (
+        "(array result 64 32)"
+        " (for i 0:32 (sub LANES:32 1:32) ((if (extract:1 EXEC:64 i:32)"
+        f" ((setelem result {HALF_WAVE_LANE} (vgpr SRC1:32 i:32))))))"
+        " (for i 0:32 (sub LANES:32 1:32) ((if (extract:1 EXEC:64 i:32) ((setvgpr VDST:32 (elem:32 result i:32) i:32)))))"
+    )
+
+
+def swizzle() -> str:
+    """DS_SWIZZLE_B32: offset 0xE000.. bit-reversed order, 0xC000.. rotation, 0x8000.. quad
+    permutation, else and/or/xor masks; always within 32 lanes."""
+    low, mask = "(and i:32 31:32)", "(and OFFSET:32 31:32)"
+    fft = f"(or (lshr (lshr (bitrev {low}) 27:32) (popcnt {mask})) (and i:32 {mask}))"
+    count = "(and (lshr OFFSET:32 5:32) 31:32)"
+    turned = f"(select:32 (extract:1 OFFSET:32 10:32) (sub i:32 {count}) (add i:32 {count}))"
+    rotate = f"(or (and i:32 {mask}) (and {turned} (and (not {mask}) 31:32)))"
+    quad = "(or (and i:32 28:32) (zext:32 (extract:2 OFFSET:32 (shl (and i:32 3:32) 1:32))))"
+    masks = f"(xor (or (and i:32 {mask}) {count}) (and (lshr OFFSET:32 10:32) 31:32))"
+    lane = chain(32, ("(ule 0xe000:32 OFFSET:32)", fft), ("(ule 0xc000:32 OFFSET:32)", rotate),
+                 ("(ule 0x8000:32 OFFSET:32)", quad), last=masks)
+    return gather(f"(or (and i:32 32:32) {lane})").replace("SRC1", "SRC0")
+
+
+# ---------------------------------------------------------------- program control
+
+TARGET = "(add PC:64 (add (shl (sext:64 SIMM16:16) 2:32) 4:64))"
+
+
+def branch(condition: str = "") -> str:
+    jump = f"(set PC {TARGET})"
+    return f"(if {condition} ({jump}))" if condition else jump
+
+
+def set_register(value: str) -> str:
+    """S_SETREG: bits [offset + size - 1 : offset] of a hardware register."""
+    return (
+        "(set id (zext:32 (trunc:6 SIMM16:16)))"
+        " (set at (zext:32 (extract:5 SIMM16:16 6:32)))"
+        " (set size (add (zext:32 (extract:5 SIMM16:16 11:32)) 1:32))"
+        " (set mask (shl (sub (shl 1:32 size:32) 1:32) at:32))"
+        f" (sethwreg id:32 (or (and (hwreg id:32) (not mask:32)) (and (shl {value} at:32) mask:32)))"
+    )
+
+
+def set_mode(lo: int) -> str:
+    """Four bits of MODE (hardware register 1) from SIMM16[3:0]."""
+    return f"(sethwreg 1:32 (insert (hwreg 1:32) {lo}:32 (trunc:4 SIMM16:16)))"
+
+
+def counter(op: str) -> str:
+    """DS_APPEND / DS_CONSUME: add or subtract the number of active lanes at LDS[M0 + offset]."""
+    return (
+        "(set at (add (and M0:32 0xffff:32) OFFSET:32)) (set old (load:32 LDS at:32))"
+        f" (store LDS at:32 ({op} old:32 (trunc:32 (popcnt EXEC:64))))"
+        " (for i 0:32 (sub LANES:32 1:32) ((if (extract:1 EXEC:64 i:32) ((setvgpr VDST:32 old:32 i:32)))))"
+    )
