@@ -93,6 +93,9 @@ def _floats() -> tuple[Erratum | Own, ...]:
             out.append(Erratum((f"V_{op}_{name}",), "arithmetic that rounds and flushes on the way",
                                "one exact operation; FRACT stays below 1", FACTS, bodies.unary(f, ir_op),
                                f"{TESTS}::test_rounding_instructions_are_one_operation"))
+        for op in ("MIN", "MAX"):
+            out.append(Erratum((f"V_{op}_{name}",), "ten branches", "the same in one expression", "rewritten",
+                               bodies.min_max(f, op == "MIN"), f"{TESTS}::test_golden_rewritten_rows_agree_with_the_text"))
         for prefix, target in (("V_CMP", "D0"), ("V_CMPX", "EXEC")):
             out.append(Erratum((f"{prefix}_CLASS_{name}",), "tests denormals with a comparison that may flush them",
                                "classes look at the bits", FACTS, bodies.classify(f, target, mask),

@@ -79,11 +79,35 @@ def extract(x: Expr, lo: Expr | int, width: int) -> Expr:
 
 
 def insert(x: Expr, lo: Expr | int, v: Expr) -> Expr:
+    """x with bits from `lo` on replaced; a run of constant fields that covers x becomes a concat."""
     if isinstance(lo, int):
         lo = const(lo, 32)
     if v.width == x.width and lo == const(0, 32):
         return v
-    return node("insert", x, lo, v)
+    new = node("insert", x, lo, v)
+    return covering(insert_fields(new), x.width) or new
+
+
+def insert_fields(x: Expr) -> dict[int, Expr]:
+    """lowest bit -> value of the nested constant inserts of x, outermost first in effect."""
+    fields: dict[int, Expr] = {}
+    while isinstance(x, Op) and x.op == "insert":
+        x, lo, v = x.args
+        if not isinstance(lo, Const) or lo.bits in fields:
+            return {}
+        fields[lo.bits] = v
+    return fields
+
+
+def covering(fields: dict[int, Expr], width: int) -> Expr | None:
+    """The concatenation when the fields tile [0, width) exactly."""
+    at, value = 0, None
+    for lo in sorted(fields):
+        if lo != at:
+            return None
+        value = fields[lo] if value is None else concat(fields[lo], value)
+        at += fields[lo].width
+    return value if at == width else None
 
 
 def split_address(x: Expr) -> tuple[Expr | None, int]:

@@ -11,11 +11,34 @@ from stuntgpu.isa.errors import SpecError
 from stuntgpu.isa.gen import pcode_ast as ast
 from stuntgpu.isa.gen import pcode_build as b
 from stuntgpu.isa.gen.pcode_values import (
-    INFINITY, NAN, Val, absolute, coerce, exponent, negative, settled, sign_mask, truth, type_of,
-    typed, unify, view,
+    INFINITY,
+    NAN,
+    Val,
+    absolute,
+    coerce,
+    exponent,
+    negative,
+    settled,
+    truth,
+    type_of,
+    typed,
+    unify,
+    view,
 )
 from stuntgpu.isa.ir import (
-    FLOATS, OPS, PLACE_WIDTHS, Const, Elem, Expr, LaneBit, Load, RegRead, Round, Stmt, Var, node,
+    FLOATS,
+    OPS,
+    PLACE_WIDTHS,
+    Const,
+    Elem,
+    Expr,
+    LaneBit,
+    Load,
+    RegRead,
+    Round,
+    Stmt,
+    Var,
+    node,
 )
 
 if TYPE_CHECKING:
@@ -37,6 +60,7 @@ class Expressions(ABC):
     out       statements of the block being built.
     locals    local -> (kind, width, n elements or 0); names of inlined code carry `prefix`.
     bindings  names that stand for a value: lambda parameters, unrolled loop variables.
+    called    results of inlined instructions by name and arguments, while they hold.
     loaded    memory reads whose value a local holds, until the next store or branch.
     """
 
@@ -48,6 +72,7 @@ class Expressions(ABC):
         self.bindings: dict[str, Val] = {}
         self.lambdas: dict[str, ast.Lambda] = {}
         self.loaded: dict[tuple[Expr, int], Var] = {}
+        self.called: dict[tuple[str, tuple[Expr, ...]], Val] = {}
         self.round: Round = ""
         self.prefix = ""
         self.result_name = "result"
@@ -393,7 +418,7 @@ class Expressions(ABC):
             case "v_cvt_i16_f32" | "v_cvt_u16_f32":
                 kind = name[6]
                 return Val(kind, node(f"f32_to_{kind}16", v.expr))
-        if name.upper() in self.source.library:
+        if name.upper() in self.source.library or name.upper() in self.source.bodies:
             return self.call_instruction(name, values)
         raise SpecError(f"function {name}")
 
@@ -437,6 +462,3 @@ def _highest_bits(tree: ast.Block, name: str) -> list[int]:
             case ast.ForIn(body=body):
                 out += _highest_bits(body, name)
     return out
-
-
-__all__ = ["Expressions", "sign_mask"]

@@ -14,10 +14,26 @@ from stuntgpu.isa.errors import SpecError
 from stuntgpu.isa.gen import pcode_ast as ast
 from stuntgpu.isa.gen import pcode_build as b
 from stuntgpu.isa.gen.pcode_expr import Expressions
-from stuntgpu.isa.gen.pcode_values import Val, coerce, settled, truth, type_of, view
+from stuntgpu.isa.gen.pcode_tidy import substitute
+from stuntgpu.isa.gen.pcode_values import Val, coerce, settled, truth, type_of
 from stuntgpu.isa.ir import (
-    Array, Break, Const, Do, Expr, For, If, LaneBit, RegWrite, Set, SetElem, SetLaneBit, Stmt,
-    Store, Var, While, subexpressions,
+    Array,
+    Break,
+    Const,
+    Do,
+    Expr,
+    For,
+    If,
+    RegWrite,
+    Set,
+    SetElem,
+    SetLaneBit,
+    Stmt,
+    Store,
+    Var,
+    While,
+    statements,
+    subexpressions,
 )
 
 MAX_UNROLL = 8
@@ -33,7 +49,8 @@ class Source:
     """One instruction's text and what its operand list says.
 
     sizes   place -> bits, from the operand list; scope, space as in ir.Semantics and ir.Load.
-    library pseudocode trees of the other instructions, for calls.
+    library pseudocode trees of the other instructions, for calls; `bodies` statements of those
+            whose text is not used.
     """
 
     name: str
@@ -42,6 +59,7 @@ class Source:
     scope: str
     space: str
     library: Mapping[str, ast.Block] = field(default_factory=dict)
+    bodies: Mapping[str, tuple[Stmt, ...]] = field(default_factory=dict)
 
 
 def lower(source: Source) -> tuple[Stmt, ...]:
@@ -113,16 +131,16 @@ class Lowering(Expressions):
             else:
                 self.splice(other)
             return
-        saved = dict(self.loaded)
+        saved, called = dict(self.loaded), dict(self.called)
         yes = self.block_of(then)
-        self.loaded = dict(saved)
+        self.loaded, self.called = dict(saved), dict(called)
         outer, self.out = self.out, []
         if rest:
             self.if_else(tuple(rest), other)
         else:
             self.splice(other)
         no, self.out = tuple(self.out), outer
-        self.loaded = {}
+        self.loaded, self.called = {}, called
         self.out.append(If(c, yes, no))
 
     def splice(self, block: ast.Block) -> None:
@@ -143,7 +161,9 @@ class Lowering(Expressions):
                 del self.bindings[s.name]
                 return
         self.locals[local] = ("i", 32, 0)
+        called = dict(self.called)
         body = self.block_of(s.body)
+        self.called = called
         first, last = (b.resize(v.expr, 32, v.kind == "i") for v in (lo, hi))
         self.out.append(For(local, first, last, body))
 
@@ -293,7 +313,7 @@ class Lowering(Expressions):
         self.bindings.update(zip(f.params, args, strict=True))
         if isinstance(f.body, tuple):
             self.calls += 1
-            outer, self.prefix = self.prefix, f"{f.name}{self.calls}."
+            outer, self.prefix = self.prefix, f"{f.name}.{self.calls}."
             self.result_name = "result"
             self.splice(f.body)
             name = self.prefix + "result"
@@ -307,16 +327,37 @@ class Lowering(Expressions):
 
     def call_instruction(self, name: str, args: list[Val]) -> Val:
         """The value D0 has after instruction `name` ran on these sources."""
-        tree = self.source.library[name.upper()]
-        saved, outer, lambdas = self.bindings, self.prefix, dict(self.lambdas)
-        self.calls += 1
-        prefix = f"{name}{self.calls}."
-        self.bindings = {f"S{i}": self.named(f"{prefix}S{i}", a) for i, a in enumerate(args)}
-        self.prefix = prefix
-        self.splice(tree)
-        kind, width, _ = self.locals[prefix + "D0"]
-        self.bindings, self.prefix, self.lambdas = saved, outer, lambdas
-        return Val(kind, Var(prefix + "D0", width))
+        key = (name, tuple(settled(a).expr for a in args))
+        if key not in self.called:
+            self.calls += 1
+            outer, self.prefix = self.prefix, f"{name}.{self.calls}."
+            sources = {f"S{i}": self.named(f"{self.prefix}S{i}", a) for i, a in enumerate(args)}
+            if name.upper() in self.source.bodies:
+                self.called[key] = self.run_body(name, sources, args[0].kind)
+            else:
+                self.called[key] = self.run_text(name, sources)
+            self.prefix = outer
+        return self.called[key]
+
+    def run_text(self, name: str, sources: dict[str, Val]) -> Val:
+        saved, lambdas = self.bindings, dict(self.lambdas)
+        self.bindings = sources
+        self.splice(self.source.library[name.upper()])
+        self.bindings, self.lambdas = saved, lambdas
+        kind, width, _ = self.locals[self.prefix + "D0"]
+        return Val(kind, Var(self.prefix + "D0", width))
+
+    def run_body(self, name: str, sources: dict[str, Val], kind: str) -> Val:
+        """The same from statements: sources substituted, everything assigned gets the prefix."""
+        body = self.source.bodies[name.upper()]
+        widths = {s.name: s.value.width for s in statements(body) if isinstance(s, Set)}
+        values: dict[str, Expr] = {n: Var(self.prefix + n, w) for n, w in widths.items()}
+        values |= {n: v.expr for n, v in sources.items()}
+        for s in substitute(body, values):
+            if not isinstance(s, Set):
+                raise SpecError(f"call of {name}, which does more than compute D0")
+            self.out.append(Set(self.prefix + s.name, s.value))
+        return Val(kind, values["D0"])
 
     def named(self, local: str, v: Val) -> Val:
         """v itself when it is small, else a local that holds it."""
@@ -336,6 +377,3 @@ def _has_break(block: ast.Block) -> bool:
                 if _has_break(other) or any(_has_break(body) for _, body in arms):
                     return True
     return False
-
-
-__all__ = ["LaneBit", "Lowering", "Source", "lower", "view"]

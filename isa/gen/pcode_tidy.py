@@ -7,14 +7,36 @@ value a `select`, loops that count or search bits the operation of that name.
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import replace
 
 from stuntgpu.isa.gen import pcode_build as b
 from stuntgpu.isa.ir import (
-    PLACES, Array, Break, Const, Elem, Expr, For, If, LaneBit, Load, Op, RegRead, RegWrite, Set,
-    SetElem, SetLaneBit, Stmt, Store, Var, While, blocks_of, expressions, node, operands_of,
-    statements, subexpressions,
+    PLACES,
+    Array,
+    Break,
+    Const,
+    Elem,
+    Expr,
+    For,
+    If,
+    LaneBit,
+    Load,
+    Op,
+    RegRead,
+    RegWrite,
+    Set,
+    SetElem,
+    SetLaneBit,
+    Stmt,
+    Store,
+    Var,
+    While,
+    blocks_of,
+    expressions,
+    node,
+    statements,
+    subexpressions,
 )
 
 Block = tuple[Stmt, ...]
@@ -57,9 +79,9 @@ def _with_blocks(s: Stmt, blocks: tuple[Block, ...]) -> Stmt:
 def rebuild(x: Expr, change: Callable[[Expr], Expr]) -> Expr:
     """x with `change` applied to every subexpression, innermost first."""
     match x:
-        case Op(op, args, width):
-            new = tuple(rebuild(a, change) for a in args)
-            if new != args:
+        case Op():
+            new = tuple(rebuild(a, change) for a in x.args)
+            if new != x.args:
                 x = _op(x, new)
         case Elem():
             x = replace(x, index=rebuild(x.index, change))
@@ -86,6 +108,8 @@ def _op(old: Op, args: tuple[Expr, ...]) -> Expr:
             return b.sext(x, old.width)
         case "concat", (high, low):
             return b.concat(high, low)
+        case "insert", (x, lo, v):
+            return b.insert(x, lo, v)
         case ("add" | "sub" | "mul" | "and" | "or" | "xor" | "shl" | "lshr" | "eq" | "ne"), (x, y):
             return b.integer(old.op, x, y)
         case _:
@@ -118,6 +142,15 @@ def map_statement(s: Stmt, f: Callable[[Expr], Expr]) -> Stmt:
 
 def map_block(body: Block, f: Callable[[Expr], Expr]) -> Block:
     return tuple(map_statement(s, f) for s in body)
+
+
+def substitute(body: Block, values: Mapping[str, Expr]) -> Block:
+    """The block with variables replaced by values."""
+
+    def change(x: Expr) -> Expr:
+        return values.get(x.name, x) if isinstance(x, Var) else x
+
+    return map_block(body, lambda x: rebuild(x, change))
 
 
 def is_pure(x: Expr) -> bool:
@@ -159,7 +192,7 @@ def _field_run(body: Block, start: int) -> tuple[int, Expr | None]:
         if field is None or _reads_fields(field[1], first.name, fields):
             break
         fields[field[0]] = field[1]
-        value = _covering(fields, width)
+        value = b.covering(fields, width)
         if value is not None:
             return end + 1, value
     return start, None
@@ -187,16 +220,6 @@ def _reads_fields(v: Expr, name: str, fields: dict[int, Expr]) -> bool:
     return not reads
 
 
-def _covering(fields: dict[int, Expr], width: int) -> Expr | None:
-    at, value = 0, None
-    for lo in sorted(fields):
-        if lo != at:
-            return None
-        value = fields[lo] if value is None else b.concat(fields[lo], value)
-        at += fields[lo].width
-    return value if at == width else None
-
-
 def merge_stores(body: Block) -> Block:
     out: list[Stmt] = []
     for s in body:
@@ -220,21 +243,31 @@ def _joined(s: Stmt, t: Stmt) -> Store | None:
 
 
 def choose(body: Block) -> Block:
-    """An If whose branches assign the same variables of pure values becomes selects."""
+    """An If whose branches only compute and assign one variable becomes a select."""
     out: list[Stmt] = []
     for s in body:
-        match s:
-            case If(c, (Set(name, yes),), (Set(name2, no),)) if (
-                name == name2 and yes.width == no.width and is_pure(yes) and is_pure(no)
-            ):
-                out.append(Set(name, b.select(c, yes, no)))
-            case If(c, (SetLaneBit(name, yes),), (SetLaneBit(name2, no),)) if (
-                name == name2 and is_pure(yes) and is_pure(no)
-            ):
-                out.append(SetLaneBit(name, b.select(c, yes, no)))
-            case _:
-                out.append(s)
+        chosen = _choice(s) if isinstance(s, If) else None
+        out += chosen or [s]
     return tuple(out)
+
+
+def _choice(s: If) -> list[Stmt] | None:
+    match s:
+        case If(c, (*before, Set(name, yes)), (*before2, Set(name2, no))) if (
+            name == name2 and yes.width == no.width and is_pure(yes) and is_pure(no)
+        ):
+            if all(map(_is_temporary, (*before, *before2))):
+                return [*before, *before2, Set(name, b.select(c, yes, no))]
+        case If(c, (SetLaneBit(name, yes),), (SetLaneBit(name2, no),)) if (
+            name == name2 and is_pure(yes) and is_pure(no)
+        ):
+            return [SetLaneBit(name, b.select(c, yes, no))]
+    return None
+
+
+def _is_temporary(s: Stmt) -> bool:
+    """A pure assignment to a variable of an inlined call (these are assigned in one place only)."""
+    return isinstance(s, Set) and "." in s.name and is_pure(s.value)
 
 
 def forward(body: Block) -> Block:
@@ -292,8 +325,7 @@ def inline_locals(body: Block) -> Block:
         cheap = isinstance(s.value, Var | Const | LaneBit)
         rest = body[i + 1 :]
         if (cheap or uses[s.name] == 1) and _stable(s.value, rest, s.name):
-            swap = _substitution(s.name, s.value)
-            return inline_locals(body[:i] + map_block(rest, lambda x: rebuild(x, swap)))
+            return inline_locals(body[:i] + substitute(rest, {s.name: s.value}))
     return body
 
 

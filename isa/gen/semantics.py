@@ -92,6 +92,7 @@ class Generator:
         self.unbuilt = [r for r in rows if isinstance(r, Unbuilt)]
         self.same = {r.name: r.like for r in rows if isinstance(r, Same)}
         self.library = dict(self._library())
+        self.bodies = {n: load_body(f"({r.body})") for n, r in self.mended.items()}
 
     def _library(self) -> Iterator[tuple[str, ast.Block]]:
         for e in self.entries.values():
@@ -106,7 +107,7 @@ class Generator:
         entry = self.entries[name]
         mended = self.mended.get(name)
         if mended is not None:
-            body = load_body(f"({mended.body})")
+            body = self.bodies[name]
             origin = "erratum" if isinstance(mended, Erratum) else "own"
         else:
             for r in self.unbuilt:
@@ -117,7 +118,9 @@ class Generator:
             if not entry.text:
                 raise SpecError("no text and no row of our own")
             space = space_of(name)
-            source = Source(name, parse(entry.text), entry.sizes, scope_of(name), space, self.library)
+            source = Source(
+                name, parse(entry.text), entry.sizes, scope_of(name), space, self.library, self.bodies
+            )
             body, origin = tidy(lower(source)), "text"
         scope = "wave" if all(isinstance(x, Do) for x in body) else scope_of(name)
         sem = with_places(Semantics(name, scope, body, origin))
@@ -159,9 +162,11 @@ def render(arch: str, digest: str, good: Mapping[str, str]) -> str:
         "",
         "ROWS = {",
     ]
-    first: dict[str, str] = {}
+    owner: dict[str, str] = {}
+    for name in sorted(good, key=lambda n: (len(n), n)):
+        owner.setdefault(good[name], name)
     for name, row in sorted(good.items()):
-        shared = first.setdefault(row, name)
+        shared = owner[row]
         text = row if shared == name or row.startswith("!") else f"@{shared}"
         lines.append(f'    "{name}": "{text}",')
     return "\n".join([*lines, "}", ""])
