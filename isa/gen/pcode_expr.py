@@ -160,10 +160,10 @@ class Expressions(ABC):
                 return Val("u", Var("ADDR", 32 if self.memory == "LDS" else 64))
             case "OFFSET" if self.memory == "LDS":
                 return Val("u", b.const(0, 32))  # the place ADDR holds it already
-        width = PLACE_WIDTHS.get(name) or self.source.sizes.get(name)
-        if width is None or (self.prefix and name.startswith("S")):
+        place_width = PLACE_WIDTHS.get(name) or self.source.sizes.get(name)
+        if place_width is None or (self.prefix and name.startswith("S")):
             raise SpecError(f"unknown name {name}")
-        return Val("b", Var(name, width))
+        return Val("b", Var(name, place_width))
 
     def dot(self, x: ast.Dot) -> Val:
         match x:

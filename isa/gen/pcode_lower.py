@@ -25,6 +25,7 @@ from stuntgpu.isa.ir import (
     For,
     If,
     RegWrite,
+    Round,
     Set,
     SetElem,
     SetLaneBit,
@@ -41,7 +42,7 @@ MAX_UNROLL = 8
 #: Names in the text that are places under another name.
 _ALIASES = {"DATA0": "DATA", "ADDR_BASE": "ADDR", "laneId": "LANE", "laneID": "LANE", "wave32": "WAVE32"}
 _MASKS = ("VCC", "EXEC", "D0", "D1")
-_ROUND = {"ROUND_TOWARD_ZERO": "rtz", "ROUND_NEAREST_EVEN": "rne"}
+_ROUND: Mapping[str, Round] = {"ROUND_TOWARD_ZERO": "rtz", "ROUND_NEAREST_EVEN": "rne"}
 
 
 @dataclass(frozen=True, slots=True)
