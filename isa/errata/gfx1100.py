@@ -152,8 +152,8 @@ def _saturating() -> tuple[Erratum, ...]:
         "V_MAD_I16": bodies.mad(16, "sext", "S0:16", "S1:16", "S2:16"),
         "V_MAD_U32_U16": bodies.mad(32, "zext", "S0:16", "S1:16", "S2:32"),
         "V_MAD_I32_I16": bodies.mad(32, "sext", "S0:16", "S1:16", "S2:32"),
-        "V_MAD_U32_U24": bodies.mad(32, "zext", "(trunc:24 S0:32)", "(trunc:24 S1:32)", "S2:32"),
-        "V_MAD_I32_I24": bodies.mad(32, "sext", "(trunc:24 S0:32)", "(trunc:24 S1:32)", "S2:32"),
+        "V_MAD_U32_U24": bodies.mad(32, "zext", "S0:24", "S1:24", "S2:32"),
+        "V_MAD_I32_I24": bodies.mad(32, "sext", "S0:24", "S1:24", "S2:32"),
         "V_PK_ADD_I16": bodies.packed("add", "sext", 2), "V_PK_SUB_I16": bodies.packed("sub", "sext", 2),
         "V_PK_ADD_U16": bodies.packed("add", "zext", 2), "V_PK_SUB_U16": bodies.packed("sub", "zext", 2),
         "V_PK_MAD_I16": bodies.packed("mad", "sext", 3), "V_PK_MAD_U16": bodies.packed("mad", "zext", 3),
@@ -204,9 +204,9 @@ def _memory() -> tuple[Erratum | Own, ...]:
         Erratum(("DS_STORE_ADDTID_B32",), "as DS_LOAD_ADDTID_B32", "a 16-bit offset", MANUAL,
                 f"(store LDS {_ADDTID} DATA:32)", f"{TESTS}::test_addtid_address"),
         Erratum(("GLOBAL_LOAD_ADDTID_B32",), "spells the address out", "ADDR holds base and offset", MANUAL,
-                "(set VDATA (load:32 MEM (add ADDR:64 (zext:64 (shl LANE:32 2:32)))))", f"{TESTS}::test_addtid_address"),
+                "(set RETURN_DATA (load:32 MEM (add ADDR:64 (zext:64 (shl LANE:32 2:32)))))", f"{TESTS}::test_addtid_address"),
         Erratum(("GLOBAL_STORE_ADDTID_B32",), "spells the address out", "ADDR holds base and offset", MANUAL,
-                "(store MEM (add ADDR:64 (zext:64 (shl LANE:32 2:32))) VDATA:32)", f"{TESTS}::test_addtid_address"),
+                "(store MEM (add ADDR:64 (zext:64 (shl LANE:32 2:32))) DATA:32)", f"{TESTS}::test_addtid_address"),
         Own(("LDS_DIRECT_LOAD",), "the text is another table; M0 holds address and type", _DIRECT),
     )
 

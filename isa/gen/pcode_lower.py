@@ -238,6 +238,8 @@ class Lowering(Expressions):
             self.out.append(Set("EXEC", value))
         elif name == "SCC":
             self.out.append(Set("SCC", truth(v)))
+        elif name == "RETURN_DATA" and name not in self.source.sizes:
+            return  # a form without result
         elif name in self.source.sizes and not self.prefix:
             kind, width = t or ("b", self.source.sizes[name])
             self.out.append(Set(name, coerce(v, kind, width).expr))

@@ -65,12 +65,7 @@ def _sizes(name: str, x: ElementTree.Element) -> Iterator[tuple[str, int]]:
             places = ()
         for place in places:
             if bits:
-                yield place, _register_bits(name, bits)
-
-
-def _register_bits(name: str, bits: int) -> int:
-    """Width of a place: 8 and 24-bit operands sit in whole registers, as does sub-dword memory data."""
-    return 32 if bits in (8, 24) or (bits == 16 and name.startswith(_MEMORY)) else bits
+                yield place, bits
 
 
 def scope_of(name: str) -> Scope:
