@@ -41,8 +41,8 @@ class OpInfo:
     doc: str
 
 
-def _rows() -> Iterator[OpInfo]:
-    # integers, w bits, wrap around
+def _integer_rows() -> Iterator[OpInfo]:
+    """Integers of any width; arithmetic wraps around."""
     yield OpInfo("add", ("w", "w"), "same", "a + b")
     yield OpInfo("sub", ("w", "w"), "same", "a - b")
     yield OpInfo("mul", ("w", "w"), "same", "a * b, low half")
@@ -62,11 +62,13 @@ def _rows() -> Iterator[OpInfo]:
     yield OpInfo("clz", ("w",), "same", "leading zero bits; width when a = 0")
     yield OpInfo("ctz", ("w",), "same", "trailing zero bits; width when a = 0")
     yield OpInfo("bitrev", ("w",), "same", "bit order reversed")
-    # comparisons, one bit
     for name, doc in (("eq", "a == b"), ("ne", "a != b"), ("ult", "unsigned a < b"),
                       ("ule", "unsigned a <= b"), ("slt", "signed a < b"), ("sle", "signed a <= b")):
         yield OpInfo(name, ("s", "s"), 1, doc)
-    # shape; the node's own width is the result width
+
+
+def _shape_rows() -> Iterator[OpInfo]:
+    """Widths and fields; the node's own width is the result width."""
     yield OpInfo("zext", ("*",), "w", "zero-extend, or keep")
     yield OpInfo("sext", ("*",), "w", "sign-extend, or keep")
     yield OpInfo("trunc", ("*",), "w", "low bits")
@@ -74,34 +76,40 @@ def _rows() -> Iterator[OpInfo]:
     yield OpInfo("extract", ("*", "*"), "w", "bits [lo + w - 1 : lo] of a, zero beyond its top; lo may be dynamic")
     yield OpInfo("insert", ("w", "*", "*"), "same", "a with bits [lo + width(v) - 1 : lo] replaced: insert(a, lo, v)")
     yield OpInfo("select", (1, "w", "w"), "w", "c ? a : b")
-    # floats: f16 f32 f64 bf16; rounding and denormals per MODE for that format (see below)
-    for f, n in FLOATS.items():
-        for name, k, doc in (
-            ("fadd", 2, "a + b"), ("fsub", 2, "a - b"), ("fmul", 2, "a * b"), ("fdiv", 2, "a / b, rounded once"),
-            ("fma", 3, "a * b + c, rounded once"), ("sqrt", 1, "square root, rounded once"),
-            ("rcp", 1, "1 / a, hardware approximation (see emu/transcend.md rule)"),
-            ("rsq", 1, "1 / sqrt(a), hardware approximation"),
-            ("exp2", 1, "2 ** a, hardware approximation"), ("log2", 1, "log2 a, hardware approximation"),
-            ("sin2pi", 1, "sin(2 pi a): the instruction's argument counts turns"), ("cos2pi", 1, "cos(2 pi a)"),
-            ("trunc_int", 1, "round to integral toward zero"), ("floor", 1, "round to integral toward -inf"),
-            ("ceil", 1, "round to integral toward +inf"), ("rndne", 1, "round to integral, ties to even"),
-            ("fract", 1, "a - floor(a), below 1"), ("mantissa", 1, "significand scaled to [0.5, 1), sign kept"),
-            ("quiet", 1, "set the quiet bit of a NaN; others unchanged"),
-        ):
-            yield OpInfo(f"{name}.{f}", (n,) * k, n, doc)
-        yield OpInfo(f"ldexp.{f}", (n, 32), n, "a * 2 ** b (b signed), rounded once")
-        for name, doc in (("feq", "ordered a == b"), ("fne", "unordered or a != b"), ("flt", "ordered a < b"),
-                          ("fle", "ordered a <= b"), ("flg", "ordered a < b or a > b")):
-            yield OpInfo(f"{name}.{f}", (n, n), 1, doc)
-        for name, doc in (("isnan", "any NaN"), ("issnan", "signalling NaN"), ("isqnan", "quiet NaN"),
-                          ("isdenorm", "denormal (never flushed first)"), ("isinf", "infinity")):
-            yield OpInfo(f"{name}.{f}", (n,), 1, doc)
-        for i in ("i16", "u16", "i32", "u32", "i64", "u64"):
-            yield OpInfo(f"{f}_to_{i}", (n,), int(i[1:]), "toward zero, saturating, NaN to 0")
-            yield OpInfo(f"{i}_to_{f}", (int(i[1:]),), n, "rounded per MODE")
-        for g, m in FLOATS.items():
-            if g != f:
-                yield OpInfo(f"{f}_to_{g}", (n,), m, "float conversion; NaN payload kept at the top, quieted")
+
+
+def _float_rows(f: str, n: int) -> Iterator[OpInfo]:
+    """Format `f` of `n` bits; rounding and denormals per MODE for that format."""
+    for name, k, doc in (
+        ("fadd", 2, "a + b"), ("fsub", 2, "a - b"), ("fmul", 2, "a * b"), ("fdiv", 2, "a / b, rounded once"),
+        ("fma", 3, "a * b + c, rounded once"), ("sqrt", 1, "square root, rounded once"),
+        ("rcp", 1, "1 / a, hardware approximation (see emu/transcend.md rule)"),
+        ("rsq", 1, "1 / sqrt(a), hardware approximation"),
+        ("exp2", 1, "2 ** a, hardware approximation"), ("log2", 1, "log2 a, hardware approximation"),
+        ("sin2pi", 1, "sin(2 pi a): the instruction's argument counts turns"), ("cos2pi", 1, "cos(2 pi a)"),
+        ("trunc_int", 1, "round to integral toward zero"), ("floor", 1, "round to integral toward -inf"),
+        ("ceil", 1, "round to integral toward +inf"), ("rndne", 1, "round to integral, ties to even"),
+        ("fract", 1, "a - floor(a), below 1"), ("mantissa", 1, "significand scaled to [0.5, 1), sign kept"),
+        ("quiet", 1, "set the quiet bit of a NaN; others unchanged"),
+    ):
+        yield OpInfo(f"{name}.{f}", (n,) * k, n, doc)
+    yield OpInfo(f"ldexp.{f}", (n, 32), n, "a * 2 ** b (b signed), rounded once")
+    for name, doc in (("feq", "ordered a == b"), ("fne", "unordered or a != b"), ("flt", "ordered a < b"),
+                      ("fle", "ordered a <= b"), ("flg", "ordered a < b or a > b")):
+        yield OpInfo(f"{name}.{f}", (n, n), 1, doc)
+    for name, doc in (("isnan", "any NaN"), ("issnan", "signalling NaN"), ("isqnan", "quiet NaN"),
+                      ("isdenorm", "denormal (never flushed first)"), ("isinf", "infinity")):
+        yield OpInfo(f"{name}.{f}", (n,), 1, doc)
+    for i in ("i16", "u16", "i32", "u32", "i64", "u64"):
+        yield OpInfo(f"{f}_to_{i}", (n,), int(i[1:]), "toward zero, saturating, NaN to 0")
+        yield OpInfo(f"{i}_to_{f}", (int(i[1:]),), n, "rounded per MODE")
+    for g, m in FLOATS.items():
+        if g != f:
+            yield OpInfo(f"{f}_to_{g}", (n,), m, "float conversion; NaN payload kept at the top, quieted")
+
+
+def _small_float_rows() -> Iterator[OpInfo]:
+    """Formats that only exist in conversions, and single operations of one instruction."""
     for f in SMALL_FLOATS:
         yield OpInfo(f"{f}_to_f32", (8,), 32, "exact")
         yield OpInfo(f"f32_to_{f}", (32,), 8, "round to nearest even, overflow per format rules")
@@ -120,7 +128,13 @@ SMALL_FLOATS = ("fp8", "bf8", "fp8_fnuz", "bf8_fnuz")
 #: Rounding override on a float op node; "" means: as MODE says for that format.
 Round = Literal["", "rne", "rtz", "rup", "rdn"]
 
-OPS: Mapping[str, OpInfo] = {r.name: r for r in _rows()}
+OPS: Mapping[str, OpInfo] = {
+    r.name: r
+    for rows in (
+        _integer_rows(), _shape_rows(), *(_float_rows(f, n) for f, n in FLOATS.items()), _small_float_rows()
+    )
+    for r in rows
+}
 
 # ---------------------------------------------------------------- expressions
 
