@@ -1,0 +1,76 @@
+"""`stuntgpu info`: the GPUs on offer, and what of each architecture is modelled."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import cached_property
+
+from rich import box
+from rich.console import Console
+from rich.table import Table
+
+from stuntgpu import __version__
+from stuntgpu.isa.arch import ARCHES, arch
+from stuntgpu.isa.semantics import rows
+from stuntgpu.mockdrivers.profiles import CHIPS, Chip
+
+GIB = 1 << 30
+
+
+@dataclass(frozen=True)
+class Coverage:
+    """Instructions of an architecture: `known` decode, assemble and disassemble; `executed` also run."""
+
+    arch: str
+
+    @cached_property
+    def names(self) -> frozenset[str]:
+        return frozenset(arch(self.arch).tables.by_name)
+
+    @property
+    def known(self) -> int:
+        return len(self.names)
+
+    @cached_property
+    def missing(self) -> dict[str, str]:
+        """Instruction -> why executing it raises Unmodelled."""
+        table = rows(self.arch)
+        texts = {name: table.get(name, "!no semantics") for name in self.names}
+        return {name: text[1:] for name, text in sorted(texts.items()) if text.startswith("!")}
+
+    @property
+    def executed(self) -> int:
+        return self.known - len(self.missing)
+
+
+def show() -> None:
+    console = Console()
+    console.print(f"stuntgpu {__version__}")
+    console.print(devices())
+    console.print(architectures())
+
+
+def devices() -> Table:
+    """One row a chip that `stuntgpu run --gpu` and DEV=MOCK... offer."""
+    table = Table(title="GPUs on offer", title_justify="left", box=box.SIMPLE_HEAD)
+    for column in ("arch", "name", "compute units", "VRAM", "device id"):
+        table.add_column(column)
+    for chip in CHIPS.values():
+        table.add_row(*_device_row(chip))
+    return table
+
+
+def _device_row(chip: Chip) -> tuple[str, ...]:
+    return (chip.arch, chip.marketing_name, str(chip.compute_units), f"{chip.vram_bytes // GIB} GiB",
+            f"0x{chip.device_id:04x}")
+
+
+def architectures() -> Table:
+    """How many instructions of each architecture decode, and how many of these run."""
+    table = Table(title="Instructions", title_justify="left", box=box.SIMPLE_HEAD)
+    for column in ("arch", "decoded", "executed"):
+        table.add_column(column, justify="left" if column == "arch" else "right")
+    for name in sorted(ARCHES):
+        cover = Coverage(name)
+        table.add_row(name, str(cover.known), f"{cover.executed} ({cover.executed / cover.known:.0%})")
+    return table
