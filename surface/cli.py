@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import sys
 from pathlib import Path
+from typing import IO
 
 import click
 
@@ -105,7 +106,7 @@ def emu(code_object: Path, kernel: str | None, arguments: tuple[str, ...], grid:
 @click.argument("source", type=click.File("r"), default="-")
 @arch_option
 @click.option("-o", "--output", type=click.Path(dir_okay=False, path_type=Path), help="Write the bytes here instead of printing dwords.")
-def asm(source: click.utils.LazyFile, arch: str, output: Path | None) -> None:
+def asm(source: IO[str], arch: str, output: Path | None) -> None:
     """Assemble SOURCE (a file, or - for standard input)."""
     from stuntgpu.isa.asm import assemble
 
@@ -121,7 +122,7 @@ def asm(source: click.utils.LazyFile, arch: str, output: Path | None) -> None:
 @click.argument("source", type=click.File("rb"), default="-")
 @arch_option
 @click.option("--function", help="List only this function of a code object.")
-def dis(source: click.utils.LazyFile, arch: str, function: str | None) -> None:
+def dis(source: IO[bytes], arch: str, function: str | None) -> None:
     """Disassemble SOURCE: a code object, raw machine code, or dwords in hex as text."""
     from stuntgpu import listing
 
