@@ -33,7 +33,7 @@ class CStruct(ctypes.Structure):
     """A C struct; fields are its annotations. Comparable by bytes, printable by field."""
 
     def __eq__(self, other: object) -> bool:
-        return type(self) is type(other) and bytes(self) == bytes(other)  # type: ignore[call-overload, no-any-return]
+        return type(self) is type(other) and bytes(self) == bytes(other)
 
     __hash__ = None  # type: ignore[assignment]
 
@@ -68,7 +68,7 @@ class Ioctl:
     """
 
     name: str
-    type: str
+    magic: str
     nr: int
     struct: type[CStruct]
     direction: int
@@ -80,7 +80,7 @@ class Ioctl:
     @property
     def request(self) -> int:
         """The number ioctl(2) takes."""
-        return encode(self.direction, ord(self.type), self.nr, self.size_bytes)
+        return encode(self.direction, ord(self.magic), self.nr, self.size_bytes)
 
 
 def encode(direction: int, type_: int, nr: int, size_bytes: int) -> int:

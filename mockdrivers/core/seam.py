@@ -69,9 +69,14 @@ class QueueHost(Protocol):
               client has gone, long loops of a processor poll it and return.
     """
 
-    space: AddressSpace
-    executor: Executor
-    options: RunOptions
+    @property
+    def space(self) -> AddressSpace: ...
+
+    @property
+    def executor(self) -> Executor: ...
+
+    @property
+    def options(self) -> RunOptions: ...
 
     def signal_event(self, event_id: int, data: int = 0) -> None:
         """An interrupt with this context id arrived (RELEASE_MEM INT_SEL, SDMA TRAP). An id that
