@@ -111,6 +111,7 @@ class Client:
         """Keep a fault's report for the client and the person who runs it."""
         log.error("client %d: %s", self.pid, text.splitlines()[0])
         log.info("client %d: full report\n%s", self.pid, text)
+        self.services.tally.fault(self.pid, text)
         self.faults.append(text)
         self.notices.append(text)
 

@@ -9,7 +9,7 @@ from __future__ import annotations
 import os
 import threading
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Protocol
 
 from stuntgpu.emu.launch import Executor, RunOptions
@@ -19,6 +19,7 @@ from stuntgpu.mockdrivers.core.doorbell import Doorbells
 from stuntgpu.mockdrivers.core.memory import Heap
 from stuntgpu.mockdrivers.core.queues import Fault, UserQueue, constant_clock
 from stuntgpu.mockdrivers.core.seam import QueueProcessor, Ring
+from stuntgpu.mockdrivers.core.tally import Tally
 from stuntgpu.mockdrivers.core.userptr import UserPages
 from stuntgpu.mockdrivers.profiles import Chip
 
@@ -60,6 +61,7 @@ class Services:
 
     executors: Executors
     doorbells: Doorbells
+    tally: Tally = field(default_factory=Tally)
 
 
 @dataclass(frozen=True, slots=True)
@@ -107,7 +109,8 @@ class Host:
 
     @property
     def executor(self) -> Executor:
-        return self._gpu.services.executors.get(self._gpu.chip.arch, self._gpu.client_options.tier)
+        services, tier = self._gpu.services, self._gpu.client_options.tier
+        return services.tally.counting(services.executors.get(self._gpu.chip.arch, tier))
 
     def timestamp(self) -> int:
         return constant_clock()
