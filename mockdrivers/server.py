@@ -138,7 +138,10 @@ class Server:
         if name == "tree":
             return {"tree": self.tree(tuple(request["gpus"]))}
         if name == "status":
-            return {"pid": os.getpid(), "clients": [_status(c) for c in self.clients.all()]}
+            clients = [_status(c) for c in self.clients.all()]
+            return {"pid": os.getpid(), "clients": clients, "totals": self.services.tally.totals()}
+        if name == "faults":
+            return self.services.tally.faults(int(request["since"]), int(request["of_pid"]))
         if name == "stop":
             self._stopping = True
             return {}
