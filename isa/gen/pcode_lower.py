@@ -116,8 +116,7 @@ class Lowering(Expressions):
         kind = {"U": "u", "I": "i", "B": "b", "F": "f"}[kind]
         local = self.prefix + name
         self.locals[local] = (kind, width, n)
-        if n:
-            self.out.append(Array(local, n, width))
+        self.out.append(Array(local, n, width) if n else Set(local, b.const(0, width)))
 
     # ---- control flow
 

@@ -271,14 +271,14 @@ def _is_temporary(s: Stmt) -> bool:
 
 
 def forward(body: Block) -> Block:
-    """`x = a; x = f(x)` becomes `x = f(a)` when a is cheap or f uses it once."""
+    """`x = a; x = f(x)` becomes `x = f(a)` when a is cheap or f uses it at most once."""
     out: list[Stmt] = []
     for s in body:
         before = out[-1] if out else None
         if isinstance(s, Set) and isinstance(before, Set) and s.name == before.name and is_pure(before.value):
             name, value = s.name, before.value
             uses = sum(isinstance(x, Var) and x.name == name for x in subexpressions(s.value))
-            if uses == 1 or (uses and isinstance(value, Var | Const)):
+            if uses <= 1 or isinstance(value, Var | Const):
                 out[-1] = Set(name, rebuild(s.value, _substitution(name, value)))
                 continue
         out.append(s)
