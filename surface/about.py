@@ -12,7 +12,7 @@ from rich.table import Table
 from stuntgpu import __version__
 from stuntgpu.isa.arch import ARCHES, arch
 from stuntgpu.isa.semantics import rows
-from stuntgpu.mockdrivers.profiles import CHIPS, Chip
+from stuntgpu.mockdrivers.run import describe_gpus
 
 GIB = 1 << 30
 
@@ -53,16 +53,11 @@ def show() -> None:
 def devices() -> Table:
     """One row a chip that `stuntgpu run --gpu` and DEV=MOCK... offer."""
     table = Table(title="GPUs on offer", title_justify="left", box=box.SIMPLE_HEAD)
-    for column in ("arch", "name", "compute units", "VRAM", "device id"):
+    for column in ("arch", "name", "compute units", "VRAM", "interfaces"):
         table.add_column(column)
-    for chip in CHIPS.values():
-        table.add_row(*_device_row(chip))
+    for gpu in describe_gpus():
+        table.add_row(gpu.arch, gpu.name, str(gpu.compute_units), f"{gpu.vram_bytes // GIB} GiB", ", ".join(gpu.interfaces))
     return table
-
-
-def _device_row(chip: Chip) -> tuple[str, ...]:
-    return (chip.arch, chip.marketing_name, str(chip.compute_units), f"{chip.vram_bytes // GIB} GiB",
-            f"0x{chip.device_id:04x}")
 
 
 def architectures() -> Table:

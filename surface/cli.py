@@ -6,6 +6,8 @@ Exit codes: 0 done; 1 an error that the message explains (a kernel's fault inclu
 
 from __future__ import annotations
 
+import os
+import shutil
 import sys
 from pathlib import Path
 from typing import IO
@@ -40,7 +42,9 @@ def _is_message(error: Exception) -> bool:
 
 
 def _message(error: Exception) -> str:
-    """KeyError's own str() would quote it."""
+    """KeyError's own str() would quote it, OSError's would number it."""
+    if isinstance(error, OSError) and error.strerror:
+        return f"{os.fsdecode(error.filename)}: {error.strerror}" if error.filename else error.strerror
     return str(error.args[0]) if isinstance(error, KeyError) and error.args else str(error)
 
 
@@ -60,6 +64,22 @@ def info() -> None:
     from stuntgpu import about
 
     about.show()
+
+
+@main.command(context_settings={"ignore_unknown_options": True, "allow_interspersed_args": False})
+@click.option("--gpu", "gpus", default=DEFAULT_ARCH, show_default=True, metavar="ARCH[,ARCH...]", help="GPUs the program finds.")
+@click.argument("program", nargs=-1, required=True, type=click.UNPROCESSED)
+def run(gpus: str, program: tuple[str, ...]) -> None:
+    """Run PROGRAM with emulated GPUs before its eyes: /dev/kfd, a render node and their sysfs.
+
+    \b
+    stuntgpu run -- ./client --its-own-options
+    """
+    from stuntgpu.mockdrivers import run as mock
+
+    if shutil.which(program[0]) is None:
+        raise click.ClickException(f"no program {program[0]!r} on PATH")
+    mock.run(program, tuple(gpus.split(",")))
 
 
 @main.command()

@@ -117,3 +117,33 @@ def test_dis_marks_what_is_not_an_instruction() -> None:
     shown = stuntgpu("dis", text="0xffffffff 0xbfb00000").output
     assert "not an instruction" in shown
     assert "s_endpgm" in shown
+
+
+def installed(*words: str) -> subprocess.CompletedProcess[str]:
+    """The command in a process of its own: `run` replaces its process."""
+    return subprocess.run([sys.executable, "-m", "stuntgpu", *words], capture_output=True, text=True, timeout=60, check=False)
+
+
+def test_run_shows_devices_and_keeps_the_exit_code() -> None:
+    script = "test -c /dev/kfd && test -c /dev/dri/renderD128 && test -e /sys/devices/virtual/kfd/kfd/topology/nodes/1 && exit 7"
+    assert installed("run", "--", "sh", "-c", script).returncode == 7
+
+
+def test_run_offers_as_many_gpus_as_asked() -> None:
+    done = installed("run", "--gpu", "gfx1100,gfx1100", "--", "ls", "/dev/dri")
+    assert done.stdout.split() == ["renderD128", "renderD129"]
+
+
+def test_run_passes_the_programs_own_options() -> None:
+    assert installed("run", "--", "echo", "--gpu", "-x").stdout == "--gpu -x\n"
+
+
+@pytest.mark.parametrize(("words", "says"), [
+    (("run", "--", "no-such-program"), "no program 'no-such-program'"),
+    (("run", "--gpu", "gfx9999", "--", "true"), "gfx9999"),
+])
+def test_run_says_what_is_wrong(words: tuple[str, ...], says: str) -> None:
+    done = installed(*words)
+    assert done.returncode == 1
+    assert says in done.stderr
+    assert "Traceback" not in done.stderr
