@@ -51,7 +51,8 @@ _UNARY_FLOAT = {"sqrt": "sqrt", "trunc": "trunc_int", "floor": "floor", "fract":
                 "mantissa": "mantissa", "log2": "log2"}
 _NAN_TESTS = {"isNAN": "isnan", "isSignalNAN": "issnan", "isQuietNAN": "isqnan"}
 _CONVERSION = re.compile(r"^([a-z]+\d+)_to_([a-z]+\d*)$")
-_ALIASES = {"DATA0": "DATA", "ADDR_BASE": "ADDR", "laneId": "LANE", "laneID": "LANE", "wave32": "WAVE32"}
+#: Names in the text that are places under another name.
+ALIASES = {"DATA0": "DATA", "ADDR_BASE": "ADDR", "laneId": "LANE", "laneID": "LANE", "wave32": "WAVE32"}
 
 
 class Expressions(ABC):
@@ -142,7 +143,7 @@ class Expressions(ABC):
         if self.prefix + name in self.locals:
             kind, width, _ = self.locals[self.prefix + name]
             return Val(kind, Var(self.prefix + name, width))
-        name = _ALIASES.get(name, name)
+        name = ALIASES.get(name, name)
         match name:
             case "INF":
                 return Val("real", None, INFINITY)

@@ -13,7 +13,7 @@ from dataclasses import dataclass, field
 from stuntgpu.isa.errors import SpecError
 from stuntgpu.isa.gen import pcode_ast as ast
 from stuntgpu.isa.gen import pcode_build as b
-from stuntgpu.isa.gen.pcode_expr import Expressions
+from stuntgpu.isa.gen.pcode_expr import ALIASES, Expressions
 from stuntgpu.isa.gen.pcode_tidy import substitute
 from stuntgpu.isa.gen.pcode_values import Val, coerce, settled, truth, type_of
 from stuntgpu.isa.ir import (
@@ -39,8 +39,6 @@ from stuntgpu.isa.ir import (
 
 MAX_UNROLL = 8
 
-#: Names in the text that are places under another name.
-_ALIASES = {"DATA0": "DATA", "ADDR_BASE": "ADDR", "laneId": "LANE", "laneID": "LANE", "wave32": "WAVE32"}
 _MASKS = ("VCC", "EXEC", "D0", "D1")
 _ROUND: Mapping[str, Round] = {"ROUND_TOWARD_ZERO": "rtz", "ROUND_NEAREST_EVEN": "rne"}
 
@@ -229,7 +227,7 @@ class Lowering(Expressions):
         self.loaded.clear()
 
     def set_name(self, name: str, v: Val, t: tuple[str, int] | None) -> None:
-        name = _ALIASES.get(name, name)
+        name = ALIASES.get(name, name)
         if name == "PC":
             self.out.append(Set("PC", coerce(v, "u", 64).expr))
         elif name == "EXEC":
@@ -295,7 +293,7 @@ class Lowering(Expressions):
 
     def insert_into(self, name: str, lo: Expr, value: Expr) -> None:
         """Replace bits of a place or local; a local that does not exist yet starts as zero."""
-        name = _ALIASES.get(name, name)
+        name = ALIASES.get(name, name)
         if name in self.source.sizes and not self.prefix:
             old: Expr = Var(name, self.source.sizes[name])
             self.out.append(Set(name, b.insert(old, lo, value)))

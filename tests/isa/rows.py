@@ -64,7 +64,7 @@ def execute(sem: ir.Semantics, places: Mapping[str, Any], machine: Machine) -> d
     return body.fn(machine, places, LANES if body.scope == "lane" else ())
 
 
-def run(name: str, machine: Machine | None = None, **places: int) -> dict[str, int]:
+def run(name: str, machine: Machine | None = None, /, **places: int) -> dict[str, int]:
     """The row of `name` on one lane (number 0) or one wave; masks are given and returned by place."""
     sem = semantics(ARCH, name)
     body = compile_row(sem)
