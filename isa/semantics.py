@@ -15,11 +15,20 @@ from stuntgpu.isa.errors import Unmodelled
 from stuntgpu.isa.ir import Load, Semantics, Store, expressions, loads, statements
 
 #: Rows that read NEG, NEG_HI, ABS, OPSEL and OPSEL_HI themselves: their sources arrive unmodified.
-RAW_MODIFIERS = frozenset((
-    "V_FMA_MIX_F32", "V_FMA_MIXLO_F16", "V_FMA_MIXHI_F16", "V_DOT4_I32_IU8", "V_DOT8_I32_IU4",
-    "V_MAD_MIX_F32", "V_MAD_MIXLO_F16", "V_MAD_MIXHI_F16",
-    "V_WMMA_I32_16X16X16_IU8", "V_WMMA_I32_16X16X16_IU4",
-))
+RAW_MODIFIERS = frozenset(
+    (
+        "V_FMA_MIX_F32",
+        "V_FMA_MIXLO_F16",
+        "V_FMA_MIXHI_F16",
+        "V_DOT4_I32_IU8",
+        "V_DOT8_I32_IU4",
+        "V_MAD_MIX_F32",
+        "V_MAD_MIXLO_F16",
+        "V_MAD_MIXHI_F16",
+        "V_WMMA_I32_16X16X16_IU8",
+        "V_WMMA_I32_16X16X16_IU4",
+    )
+)
 
 
 @lru_cache(maxsize=16)

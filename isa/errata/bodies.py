@@ -103,14 +103,23 @@ def div_fmas(f: Format, scale: int) -> str:
 
 
 def div_fixup(f: Format, underflow: int | None) -> str:
-    s0, s1, s2, zero, inf = f.place("S0"), f.place("S1"), f.place("S2"), f.const(0), f.const(f.infinity)
+    s0, s1, s2, zero, inf = (
+        f.place("S0"),
+        f.place("S1"),
+        f.place("S2"),
+        f.const(0),
+        f.const(f.infinity),
+    )
     sign = f"sign:{f.width}"
     zero1, zero2 = f"(feq.{f.name} {s1} {zero})", f"(feq.{f.name} {s2} {zero})"
     inf1, inf2 = f"(isinf.{f.name} {s1})", f"(isinf.{f.name} {s2})"
     arms = [
         (f"(isnan.{f.name} {s2})", f"(quiet.{f.name} {s2})"),
         (f"(isnan.{f.name} {s1})", f"(quiet.{f.name} {s1})"),
-        (f"(or (and {zero1} {zero2}) (and {inf1} {inf2}))", f.const(f.quiet_nan | 1 << f.width - 1)),
+        (
+            f"(or (and {zero1} {zero2}) (and {inf1} {inf2}))",
+            f.const(f.quiet_nan | 1 << f.width - 1),
+        ),
         (f"(or {zero1} {inf2})", f"(or {sign} {inf})"),
         (f"(or {inf1} {zero2})", sign),
     ]
@@ -156,10 +165,17 @@ def min_max(f: Format, smallest: bool) -> str:
     NaN; -0 is below +0."""
     a, b = f.place("S0"), f.place("S1")
     negative = {x: f"(extract:1 {x} {f.width - 1}:32)" for x in (a, b)}
-    first, low, high = (f"(flt.{f.name} {a} {b})", a, b) if smallest else (f"(flt.{f.name} {b} {a})", b, a)
+    first, low, high = (
+        (f"(flt.{f.name} {a} {b})", a, b) if smallest else (f"(flt.{f.name} {b} {a})", b, a)
+    )
     zeros = f"(and (feq.{f.name} {a} {b}) (and {negative[low]} (not {negative[high]})))"
-    number = chain(f.width, (f"(isnan.{f.name} {b})", a), (f"(isnan.{f.name} {a})", b), (f"(or {first} {zeros})", a),
-                   last=b)
+    number = chain(
+        f.width,
+        (f"(isnan.{f.name} {b})", a),
+        (f"(isnan.{f.name} {a})", b),
+        (f"(or {first} {zeros})", a),
+        last=b,
+    )
     signalling = f"(and MODE_IEEE:1 (or (issnan.{f.name} {a}) (issnan.{f.name} {b})))"
     quieted = f"(quiet.{f.name} (select:{f.width} (issnan.{f.name} {a}) {a} {b}))"
     return f"(set D0 (select:{f.width} {signalling} {quieted} {number}))"
@@ -174,12 +190,14 @@ def _clamped(width: int, wrapped: str, saturated: str) -> str:
 
 def add_u(w: int) -> str:
     return f"(set sum (add S0:{w} S1:{w}))" + _clamped(
-        w, f"sum:{w}", f"(select:{w} (ult sum:{w} S0:{w}) {(1 << w) - 1:#x}:{w} sum:{w})")
+        w, f"sum:{w}", f"(select:{w} (ult sum:{w} S0:{w}) {(1 << w) - 1:#x}:{w} sum:{w})"
+    )
 
 
 def sub_u(w: int, a: str = "S0", b: str = "S1") -> str:
     return f"(set difference (sub {a}:{w} {b}:{w}))" + _clamped(
-        w, f"difference:{w}", f"(select:{w} (ult {a}:{w} {b}:{w}) 0:{w} difference:{w})")
+        w, f"difference:{w}", f"(select:{w} (ult {a}:{w} {b}:{w}) 0:{w} difference:{w})"
+    )
 
 
 def _limit(w: int, negative: str) -> str:
@@ -190,14 +208,16 @@ def add_i(w: int) -> str:
     r = f"sum:{w}"
     over = f"(slt (and (xor S0:{w} {r}) (xor S1:{w} {r})) 0:{w})"
     return f"(set sum (add S0:{w} S1:{w}))" + _clamped(
-        w, r, f"(select:{w} {over} {_limit(w, f'(slt S0:{w} 0:{w})')} {r})")
+        w, r, f"(select:{w} {over} {_limit(w, f'(slt S0:{w} 0:{w})')} {r})"
+    )
 
 
 def sub_i(w: int) -> str:
     r = f"difference:{w}"
     over = f"(slt (and (xor S0:{w} S1:{w}) (xor S0:{w} {r})) 0:{w})"
     return f"(set difference (sub S0:{w} S1:{w}))" + _clamped(
-        w, r, f"(select:{w} {over} {_limit(w, f'(slt S0:{w} 0:{w})')} {r})")
+        w, r, f"(select:{w} {over} {_limit(w, f'(slt S0:{w} 0:{w})')} {r})"
+    )
 
 
 def mad(width: int, extend: str, s0: str, s1: str, s2: str) -> str:
@@ -213,7 +233,9 @@ def saturate(local: str, wide: int, width: int, is_signed: bool) -> str:
     if is_signed:
         top = f"{(1 << width - 1) - 1:#x}:{wide}"
         bottom = f"{(-1 << width - 1) & ((1 << wide) - 1):#x}:{wide}"
-        near = f"(select:{wide} (slt {x} {bottom}) {bottom} (select:{wide} (slt {top} {x}) {top} {x}))"
+        near = (
+            f"(select:{wide} (slt {x} {bottom}) {bottom} (select:{wide} (slt {top} {x}) {top} {x}))"
+        )
     else:
         top = f"{(1 << width) - 1:#x}:{wide}"
         near = f"(select:{wide} (ult {top} {x}) {top} {x})"
@@ -228,7 +250,10 @@ def packed(op: str, extend: str, sources: int) -> str:
         exact = f"(add (mul {s[0]} {s[1]}) {s[2]})" if op == "mad" else f"({op} {s[0]} {s[1]})"
         text += f"(set {half} {exact}) "
     negative = op == "sub" and extend == "zext"
-    return text + f"(set D0 (concat:32 {_half('high', extend, negative)} {_half('low', extend, negative)}))"
+    return (
+        text
+        + f"(set D0 (concat:32 {_half('high', extend, negative)} {_half('low', extend, negative)}))"
+    )
 
 
 def _half(local: str, extend: str, can_be_negative: bool) -> str:
@@ -246,7 +271,9 @@ def dot_integer(bits: int, signs: bool) -> str:
         for i in (0, 1):
             x = f"(extract:{bits} S{i}:32 {lo}:32)"
             plain = f"(zext:64 {x})"
-            factor.append(f"(select:64 (extract:1 NEG:32 {i}:32) (sext:64 {x}) {plain})" if signs else plain)
+            factor.append(
+                f"(select:64 (extract:1 NEG:32 {i}:32) (sext:64 {x}) {plain})" if signs else plain
+            )
         terms = f"(add {terms} (mul {factor[0]} {factor[1]}))"
     return text + f"(set exact {terms}) (set D0 {saturate('exact', 64, 32, signs)})"
 
@@ -272,8 +299,15 @@ def perm_b32() -> str:
         sel = f"(zext:32 (extract:8 S2:32 {lo}:32))"
         byte = f"(extract:8 data:64 (shl {sel} 3:32))"
         sign = f"(sext:8 (extract:1 data:64 (sub (shl {sel} 4:32) 113:32)))"
-        parts.append(chain(8, (f"(ult {sel} 8:32)", byte), (f"(ult {sel} 12:32)", sign), (f"(eq {sel} 12:32)", "0:8"),
-                           last="255:8"))
+        parts.append(
+            chain(
+                8,
+                (f"(ult {sel} 8:32)", byte),
+                (f"(ult {sel} 12:32)", sign),
+                (f"(eq {sel} 12:32)", "0:8"),
+                last="255:8",
+            )
+        )
     high = f"(concat:16 {parts[0]} {parts[1]})"
     return f"(set data (concat:64 S0:32 S1:32)) (set D0 (concat:32 {high} (concat:16 {parts[2]} {parts[3]})))"
 
@@ -285,10 +319,16 @@ def fma_mix(result: str) -> str:
     """V_FMA_MIX*: OPSEL_HI[i] takes source i as f16 (OPSEL[i]: its high half), NEG_HI[i] is abs, NEG[i] neg."""
     text = ""
     for i in range(3):
-        half = f"(select:16 (extract:1 OPSEL:32 {i}:32) (extract:16 S{i}:32 16:32) (trunc:16 S{i}:32))"
-        text += f"(set x{i} (select:32 (extract:1 OPSEL_HI:32 {i}:32) (f16_to_f32 {half}) S{i}:32)) "
+        half = (
+            f"(select:16 (extract:1 OPSEL:32 {i}:32) (extract:16 S{i}:32 16:32) (trunc:16 S{i}:32))"
+        )
+        text += (
+            f"(set x{i} (select:32 (extract:1 OPSEL_HI:32 {i}:32) (f16_to_f32 {half}) S{i}:32)) "
+        )
         text += f"(set x{i} (select:32 (extract:1 NEG_HI:32 {i}:32) (and x{i}:32 0x7fffffff:32) x{i}:32)) "
-        text += f"(set x{i} (select:32 (extract:1 NEG:32 {i}:32) (xor x{i}:32 0x80000000:32) x{i}:32)) "
+        text += (
+            f"(set x{i} (select:32 (extract:1 NEG:32 {i}:32) (xor x{i}:32 0x80000000:32) x{i}:32)) "
+        )
     return text + result.replace("FMA", "(fma.f32 x0:32 x1:32 x2:32)")
 
 
@@ -316,9 +356,7 @@ def gather(source_lane: str, prepare: str = "") -> str:
     )
 
 
-HALF_WAVE_LANE = (
-    "(or (and i:32 32:32) (and (lshr (add (vgpr SRC0:32 i:32) OFFSET:32) 2:32) 31:32))"
-)
+HALF_WAVE_LANE = "(or (and i:32 32:32) (and (lshr (add (vgpr SRC0:32 i:32) OFFSET:32) 2:32) 31:32))"
 
 
 def scatter() -> str:
@@ -341,8 +379,13 @@ def swizzle() -> str:
     rotate = f"(or (and i:32 {mask}) (and {turned} (and (not {mask}) 31:32)))"
     quad = "(or (and i:32 28:32) (zext:32 (extract:2 OFFSET:32 (shl (and i:32 3:32) 1:32))))"
     masks = f"(xor (or (and i:32 {mask}) {count}) (and (lshr OFFSET:32 10:32) 31:32))"
-    lane = chain(32, ("(ule 0xe000:32 OFFSET:32)", fft), ("(ule 0xc000:32 OFFSET:32)", rotate),
-                 ("(ule 0x8000:32 OFFSET:32)", quad), last=masks)
+    lane = chain(
+        32,
+        ("(ule 0xe000:32 OFFSET:32)", fft),
+        ("(ule 0xc000:32 OFFSET:32)", rotate),
+        ("(ule 0x8000:32 OFFSET:32)", quad),
+        last=masks,
+    )
     return gather(f"(or (and i:32 32:32) {lane})").replace("SRC1", "SRC0")
 
 

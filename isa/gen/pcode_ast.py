@@ -113,9 +113,7 @@ class Concat:
     parts: tuple[Node, ...]
 
 
-Node = (
-    Num | Real | Name | Dot | Index | Slice | Part | Call | Cast | Unary | Binary | Cond | Concat
-)
+Node = Num | Real | Name | Dot | Index | Slice | Part | Call | Cast | Unary | Binary | Cond | Concat
 
 
 @dataclass(frozen=True, slots=True)
@@ -194,6 +192,16 @@ class Matrix:
 
 
 Statement = (
-    Assign | IfElse | ForIn | WhileDo | Declare | Lambda | Return | BreakLoop | Action | Matrix | Text
+    Assign
+    | IfElse
+    | ForIn
+    | WhileDo
+    | Declare
+    | Lambda
+    | Return
+    | BreakLoop
+    | Action
+    | Matrix
+    | Text
 )
 Block = tuple[Statement, ...]

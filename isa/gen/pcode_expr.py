@@ -47,12 +47,24 @@ if TYPE_CHECKING:
 _FLOAT_OPS = {"+": "fadd", "-": "fsub", "*": "fmul", "/": "fdiv"}
 _INT_OPS = {"+": "add", "-": "sub", "*": "mul", "&": "and", "|": "or", "^": "xor"}
 _COMPARES = ("==", "!=", "<>", "<", "<=", ">", ">=")
-_UNARY_FLOAT = {"sqrt": "sqrt", "trunc": "trunc_int", "floor": "floor", "fract": "fract",
-                "mantissa": "mantissa", "log2": "log2"}
+_UNARY_FLOAT = {
+    "sqrt": "sqrt",
+    "trunc": "trunc_int",
+    "floor": "floor",
+    "fract": "fract",
+    "mantissa": "mantissa",
+    "log2": "log2",
+}
 _NAN_TESTS = {"isNAN": "isnan", "isSignalNAN": "issnan", "isQuietNAN": "isqnan"}
 _CONVERSION = re.compile(r"^([a-z]+\d+)_to_([a-z]+\d*)$")
 #: Names in the text that are places under another name.
-ALIASES = {"DATA0": "DATA", "ADDR_BASE": "ADDR", "laneId": "LANE", "laneID": "LANE", "wave32": "WAVE32"}
+ALIASES = {
+    "DATA0": "DATA",
+    "ADDR_BASE": "ADDR",
+    "laneId": "LANE",
+    "laneID": "LANE",
+    "wave32": "WAVE32",
+}
 
 
 class Expressions(ABC):
@@ -90,7 +102,11 @@ class Expressions(ABC):
     def val(self, x: ast.Node) -> Val:
         match x:
             case ast.Num(value, kind, width, is_hex):
-                return Val(kind.lower(), b.const(value, width)) if width else Val("int", None, value, is_hex)
+                return (
+                    Val(kind.lower(), b.const(value, width))
+                    if width
+                    else Val("int", None, value, is_hex)
+                )
             case ast.Real(text, width):
                 v = Val("real", None, Fraction(text))
                 return typed(v, "f", width) if width else v
@@ -258,7 +274,12 @@ class Expressions(ABC):
             case "!":
                 return Val("u", b.negate(truth(v)))
         v = settled(v)
-        return Val(v.kind, b.integer("xor", v.expr, b.const(-1, v.width)) if isinstance(v.expr, Const) else node("not", v.expr))
+        return Val(
+            v.kind,
+            b.integer("xor", v.expr, b.const(-1, v.width))
+            if isinstance(v.expr, Const)
+            else node("not", v.expr),
+        )
 
     def binary(self, op: str, left: ast.Node, right: ast.Node) -> Val:
         match op, left:
@@ -373,7 +394,9 @@ class Expressions(ABC):
     def turns(self, name: str, arg: ast.Node) -> Val:
         """sin(x * 2 pi): the operand itself counts turns."""
         match arg:
-            case ast.Binary("*", x, ast.Cast(value=ast.Binary("*", ast.Name("PI"), ast.Real("2.0")))):
+            case ast.Binary(
+                "*", x, ast.Cast(value=ast.Binary("*", ast.Name("PI"), ast.Real("2.0")))
+            ):
                 v = self.val(x)
                 return Val(v.kind, self.float_op(f"{name}2pi", v))
         raise SpecError(f"{name} of something other than turns")
@@ -412,7 +435,10 @@ class Expressions(ABC):
             case "ldexp":
                 n = settled(values[1])
                 return Val(v.kind, self.float_op("ldexp", v, Val("i", b.resize(n.expr, 32, True))))
-            case "pow" if v.x is not None and v.expr == typed(Val("real", None, Fraction(2)), v.kind, v.width).expr:
+            case "pow" if (
+                v.x is not None
+                and v.expr == typed(Val("real", None, Fraction(2)), v.kind, v.width).expr
+            ):
                 return Val(values[1].kind, self.float_op("exp2", values[1]))
             case "s_ff1_i32_b32" | "s_ff1_i32_b64":
                 return _find_first_one(v)

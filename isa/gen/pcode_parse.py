@@ -28,15 +28,38 @@ _TOKEN = re.compile(
     re.X,
 )
 
-_KEYWORDS = frozenset((
-    "if", "then", "elsif", "else", "endif", "for", "do", "endfor", "while", "endwhile", "declare",
-    "break", "return", "lambda",
-))
+_KEYWORDS = frozenset(
+    (
+        "if",
+        "then",
+        "elsif",
+        "else",
+        "endif",
+        "for",
+        "do",
+        "endfor",
+        "while",
+        "endwhile",
+        "declare",
+        "break",
+        "return",
+        "lambda",
+    )
+)
 
 #: Binary operators, loosest first (all left-associative).
 _LEVELS = (
-    ("||",), ("&&",), ("|",), ("^",), ("&",), ("==", "!=", "<>"), ("<", "<=", ">", ">="), ("<<", ">>"),
-    ("+", "-"), ("*", "/", "%"), ("**",),
+    ("||",),
+    ("&&",),
+    ("|",),
+    ("^",),
+    ("&",),
+    ("==", "!=", "<>"),
+    ("<", "<=", ">", ">="),
+    ("<<", ">>"),
+    ("+", "-"),
+    ("*", "/", "%"),
+    ("**",),
 )
 
 
@@ -104,7 +127,9 @@ class _Parser:
         return self.next()
 
     def error(self, what: str) -> SpecError:
-        return SpecError(f"pseudocode line {self.tok.line}: {what}, found {self.tok.text or 'the end'!r}")
+        return SpecError(
+            f"pseudocode line {self.tok.line}: {what}, found {self.tok.text or 'the end'!r}"
+        )
 
     # ---- statements
 
@@ -120,7 +145,10 @@ class _Parser:
 
     def statement(self) -> ast.Statement:
         simple: dict[str, Callable[[], ast.Statement]] = {
-            "if": self.if_else, "for": self.for_in, "while": self.while_do, "declare": self.declare,
+            "if": self.if_else,
+            "for": self.for_in,
+            "while": self.while_do,
+            "declare": self.declare,
         }
         if self.tok.kind == "string":
             return ast.Text(self.next().text.strip('"'))

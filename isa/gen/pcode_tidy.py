@@ -46,8 +46,16 @@ def tidy(body: Block) -> Block:
     """Repeats the rewrites until nothing changes."""
     while True:
         done = body
-        for rewrite in (_blocks(merge_fields), _blocks(forward), _blocks(merge_stores), _blocks(choose), _blocks(idioms),
-                        scalarise, inline_locals, drop_unused):
+        for rewrite in (
+            _blocks(merge_fields),
+            _blocks(forward),
+            _blocks(merge_stores),
+            _blocks(choose),
+            _blocks(idioms),
+            scalarise,
+            inline_locals,
+            drop_unused,
+        ):
             done = rewrite(done)
         if done == body:
             return body
@@ -110,7 +118,10 @@ def _op(old: Op, args: tuple[Expr, ...]) -> Expr:
             return b.concat(high, low)
         case "insert", (x, lo, v):
             return b.insert(x, lo, v)
-        case ("add" | "sub" | "mul" | "and" | "or" | "xor" | "shl" | "lshr" | "eq" | "ne"), (x, y):
+        case (
+            ("add" | "sub" | "mul" | "and" | "or" | "xor" | "shl" | "lshr" | "eq" | "ne"),
+            (x, y),
+        ):
             return b.integer(old.op, x, y)
         case _:
             return replace(old, args=args)
@@ -186,7 +197,12 @@ def _field_run(body: Block, start: int) -> tuple[int, Expr | None]:
     width = first.value.width
     for end in range(start, len(body)):
         s = body[end]
-        if isinstance(s, Set) and s.name == first.name and s.value == Const(0, width) and end == start:
+        if (
+            isinstance(s, Set)
+            and s.name == first.name
+            and s.value == Const(0, width)
+            and end == start
+        ):
             continue
         field = _field_write(s, first.name, width)
         if field is None or _reads_fields(field[1], first.name, fields):
@@ -209,8 +225,11 @@ def _reads_fields(v: Expr, name: str, fields: dict[int, Expr]) -> bool:
     """v reads the variable where it has been written already."""
     if name not in b.reads_of(v):
         return False
-    reads = [x for x in subexpressions(v) if isinstance(x, Op) and any(
-        isinstance(a, Var) and a.name == name for a in x.args)]
+    reads = [
+        x
+        for x in subexpressions(v)
+        if isinstance(x, Op) and any(isinstance(a, Var) and a.name == name for a in x.args)
+    ]
     for x in reads:
         _, lo = b.bit_field(x)
         if x.op not in ("extract", "trunc"):
@@ -237,7 +256,13 @@ def _joined(s: Stmt, t: Stmt) -> Store | None:
         case Store(space, a, v), Store(space2, a2, v2) if space == space2:
             (base, c), (base2, c2) = b.split_address(a), b.split_address(a2)
             (x, lo), (x2, lo2) = b.bit_field(v), b.bit_field(v2)
-            if base == base2 and c2 == c + v.width // 8 and x == x2 and lo2 == lo + v.width and is_pure(x):
+            if (
+                base == base2
+                and c2 == c + v.width // 8
+                and x == x2
+                and lo2 == lo + v.width
+                and is_pure(x)
+            ):
                 return Store(space, a, b.extract(x, lo, v.width + v2.width))
     return None
 
@@ -275,7 +300,12 @@ def forward(body: Block) -> Block:
     out: list[Stmt] = []
     for s in body:
         before = out[-1] if out else None
-        if isinstance(s, Set) and isinstance(before, Set) and s.name == before.name and is_pure(before.value):
+        if (
+            isinstance(s, Set)
+            and isinstance(before, Set)
+            and s.name == before.name
+            and is_pure(before.value)
+        ):
             name, value = s.name, before.value
             uses = sum(isinstance(x, Var) and x.name == name for x in subexpressions(s.value))
             if uses <= 1 or isinstance(value, Var | Const):
@@ -294,8 +324,14 @@ def _substitution(name: str, value: Expr) -> Callable[[Expr], Expr]:
 
 def scalarise(body: Block) -> Block:
     """Arrays that are only indexed by constants become variables."""
-    dynamic = {x.name for x in expressions(body) if isinstance(x, Elem) and not isinstance(x.index, Const)}
-    dynamic |= {s.name for s in statements(body) if isinstance(s, SetElem) and not isinstance(s.index, Const)}
+    dynamic = {
+        x.name for x in expressions(body) if isinstance(x, Elem) and not isinstance(x.index, Const)
+    }
+    dynamic |= {
+        s.name
+        for s in statements(body)
+        if isinstance(s, SetElem) and not isinstance(s.index, Const)
+    }
     arrays = {s.name for s in statements(body) if isinstance(s, Array)} - dynamic
     if not arrays:
         return body
@@ -391,9 +427,18 @@ def _count_loop(s: Stmt) -> Stmt | None:
             inverted = isinstance(bit, Op) and bit.op == "not"
             x = bit.args[0] if inverted and isinstance(bit, Op) else bit
             match x:
-                case Op("extract", (whole, Var(j))) if j == i and whole.width == top + 1 and is_pure(whole):
+                case Op("extract", (whole, Var(j))) if (
+                    j == i and whole.width == top + 1 and is_pure(whole)
+                ):
                     whole = node("not", whole) if inverted else whole
-                    return Set(t, node("add", Var(t, step.width), b.resize(node("popcnt", whole), step.width, False)))
+                    return Set(
+                        t,
+                        node(
+                            "add",
+                            Var(t, step.width),
+                            b.resize(node("popcnt", whole), step.width, False),
+                        ),
+                    )
     return None
 
 
@@ -418,8 +463,8 @@ def _searched(cond: Expr, i: str, first: int, top: int) -> tuple[str, Expr] | No
             j == i and first == 0 and n == top and x.width == top + 1
         ):
             return "clz", x
-        case Op("ne", (Op("extract", (x, Op("sub", (Const(n), Var(j))))), Op("extract", (y, Const(m))))) if (
-            j == i and first == 1 and n == m == top and x == y and x.width == top + 1
-        ):
+        case Op(
+            "ne", (Op("extract", (x, Op("sub", (Const(n), Var(j))))), Op("extract", (y, Const(m))))
+        ) if j == i and first == 1 and n == m == top and x == y and x.width == top + 1:
             return "clz", node("xor", x, node("ashr", x, b.const(top, 32)))
     return None

@@ -59,7 +59,11 @@ def type_of(name: str) -> tuple[str, int] | None:
 
 def float_bits(value: Fraction | str, kind: str, width: int) -> int:
     """Bits of a constant in a format (nearest even)."""
-    number = float(value) if isinstance(value, Fraction) else {INFINITY: float("inf"), NAN: float("nan")}[value]
+    number = (
+        float(value)
+        if isinstance(value, Fraction)
+        else {INFINITY: float("inf"), NAN: float("nan")}[value]
+    )
     if kind == "bf":
         return float_bits(value, "f", 32) >> 16
     return int.from_bytes(struct.pack(_PACK[width], number), "little")
@@ -118,8 +122,10 @@ def unify(left: Val, right: Val) -> tuple[Val, Val]:
     width = max(left.width, right.width)
     kinds = {left.kind, right.kind}
     kind = "u" if "u" in kinds else "i" if "i" in kinds else "b"
-    return (Val(kind, b.resize(left.expr, width, left.kind == "i")),
-            Val(kind, b.resize(right.expr, width, right.kind == "i")))
+    return (
+        Val(kind, b.resize(left.expr, width, left.kind == "i")),
+        Val(kind, b.resize(right.expr, width, right.kind == "i")),
+    )
 
 
 def truth(v: Val) -> Expr:
@@ -155,7 +161,9 @@ def negative(v: Val) -> Val:
         return _negative_zero(v) if v.kind == "real" and v.lit == 0 else Val(v.kind, None, lit)
     if v.is_float:
         return Val(v.kind, b.integer("xor", v.expr, sign_mask(v)))
-    return Val(v.kind, b.const(-v.expr.bits, v.width) if isinstance(v.expr, Const) else node("neg", v.expr))
+    return Val(
+        v.kind, b.const(-v.expr.bits, v.width) if isinstance(v.expr, Const) else node("neg", v.expr)
+    )
 
 
 def _negative_zero(v: Val) -> Val:

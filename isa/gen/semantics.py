@@ -29,15 +29,33 @@ from stuntgpu.isa.verify import verify
 
 #: Microcode field -> the places its operand fills or takes.
 _PLACES_OF: Mapping[str, tuple[str, ...]] = {
-    "SRC0": ("S0",), "SSRC0": ("S0",), "VSRC0": ("S0",), "SRCX0": ("S0",), "SRCY0": ("S0",),
-    "SRC1": ("S1",), "SSRC1": ("S1",), "VSRC1": ("S1",), "VSRCX1": ("S1",), "VSRCY1": ("S1",),
-    "SRC2": ("S2",), "VDST": ("D0",), "SDST": ("D0", "S0"), "VDSTX": ("D0",), "VDSTY": ("D0",),
-    "DATA": ("DATA", "VDATA"), "DATA0": ("DATA",), "DATA1": ("DATA2",), "SDATA": ("SDATA",),
-    "VDATA": ("VDATA", "DATA", "RETURN_DATA"), "LITERAL": ("SIMM32",),
+    "SRC0": ("S0",),
+    "SSRC0": ("S0",),
+    "VSRC0": ("S0",),
+    "SRCX0": ("S0",),
+    "SRCY0": ("S0",),
+    "SRC1": ("S1",),
+    "SSRC1": ("S1",),
+    "VSRC1": ("S1",),
+    "VSRCX1": ("S1",),
+    "VSRCY1": ("S1",),
+    "SRC2": ("S2",),
+    "VDST": ("D0",),
+    "SDST": ("D0", "S0"),
+    "VDSTX": ("D0",),
+    "VDSTY": ("D0",),
+    "DATA": ("DATA", "VDATA"),
+    "DATA0": ("DATA",),
+    "DATA1": ("DATA2",),
+    "SDATA": ("SDATA",),
+    "VDATA": ("VDATA", "DATA", "RETURN_DATA"),
+    "LITERAL": ("SIMM32",),
 }
 _MEMORY_DEST = ("RETURN_DATA", "VDATA")
 _MEMORY = ("DS_", "FLAT_", "GLOBAL_", "SCRATCH_", "BUFFER_", "TBUFFER_", "IMAGE_")
-_WAVE = re.compile(r"S_|V_(READ|WRITE)LANE|V_READFIRSTLANE|V_PERMLANE|DS_B?PERMUTE|DS_SWIZZLE|DS_APPEND|DS_CONSUME|V_S?WMMAC?_|V_S?MFMAC?_")
+_WAVE = re.compile(
+    r"S_|V_(READ|WRITE)LANE|V_READFIRSTLANE|V_PERMLANE|DS_B?PERMUTE|DS_SWIZZLE|DS_APPEND|DS_CONSUME|V_S?WMMAC?_|V_S?MFMAC?_"
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -114,7 +132,13 @@ class Generator:
                 raise SpecError("no text and no row of our own")
             space = space_of(name)
             source = Source(
-                name, parse(entry.text), entry.sizes, scope_of(name), space, self.library, self.bodies
+                name,
+                parse(entry.text),
+                entry.sizes,
+                scope_of(name),
+                space,
+                self.library,
+                self.bodies,
             )
             body, origin = tidy(lower(source)), "text"
         scope = "wave" if all(isinstance(x, Do) for x in body) else scope_of(name)

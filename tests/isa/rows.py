@@ -18,19 +18,66 @@ LANES = (0, 1, 2, 3)
 
 #: Values that break things, by width.
 HARD = {
-    16: (0, 1, 0x8000, 0x8001, 0x3C00, 0xBC00, 0x7C00, 0xFC00, 0x7E00, 0x7D00, 0x7BFF, 0xFFFF, 0x3FF, 0x400),
-    32: (0, 1, 31, 32, 1 << 31, (1 << 31) + 1, 0x3F800000, 0xBF800000, 0x7F800000, 0xFF800000, 0x7FC00000,
-         0x7FA00000, 0x7F7FFFFF, 0xFFFFFFFF, 0x7FFFFF, 0x800000, 0x807FFFFF),
-    64: (0, 1, 1 << 63, (1 << 63) + 1, 0x3FF << 52, 0xBFF << 52, 0x7FF << 52, 0xFFF << 52, 0x7FF8 << 48,
-         0x7FF4 << 48, (1 << 64) - 1),
+    16: (
+        0,
+        1,
+        0x8000,
+        0x8001,
+        0x3C00,
+        0xBC00,
+        0x7C00,
+        0xFC00,
+        0x7E00,
+        0x7D00,
+        0x7BFF,
+        0xFFFF,
+        0x3FF,
+        0x400,
+    ),
+    32: (
+        0,
+        1,
+        31,
+        32,
+        1 << 31,
+        (1 << 31) + 1,
+        0x3F800000,
+        0xBF800000,
+        0x7F800000,
+        0xFF800000,
+        0x7FC00000,
+        0x7FA00000,
+        0x7F7FFFFF,
+        0xFFFFFFFF,
+        0x7FFFFF,
+        0x800000,
+        0x807FFFFF,
+    ),
+    64: (
+        0,
+        1,
+        1 << 63,
+        (1 << 63) + 1,
+        0x3FF << 52,
+        0xBFF << 52,
+        0x7FF << 52,
+        0xFFF << 52,
+        0x7FF8 << 48,
+        0x7FF4 << 48,
+        (1 << 64) - 1,
+    ),
 }
 
 
 class Machine:
     """Memory bytes and registers that were never written hold a fixed function of their address."""
 
-    def __init__(self, mode: int = KEEP_DENORMALS, registers: Mapping[tuple[str, int, int | None], int] | None = None,
-                 memory: Mapping[tuple[str, int], int] | None = None) -> None:
+    def __init__(
+        self,
+        mode: int = KEEP_DENORMALS,
+        registers: Mapping[tuple[str, int, int | None], int] | None = None,
+        memory: Mapping[tuple[str, int], int] | None = None,
+    ) -> None:
         self.mode = sf.mode_of(mode)
         self.pc = 0
         self.memory = dict(memory or {})
@@ -38,7 +85,9 @@ class Machine:
         self.actions: list[tuple[str, tuple[int, ...]]] = []
 
     def load(self, space: str, lane: int | None, address: int, size: int) -> int:
-        cells = (self.memory.get((space, address + i), (address + i) * 7 & 255) for i in range(size))
+        cells = (
+            self.memory.get((space, address + i), (address + i) * 7 & 255) for i in range(size)
+        )
         return int.from_bytes(bytes(cells), "little")
 
     def store(self, space: str, lane: int | None, address: int, size: int, value: int) -> None:
@@ -46,7 +95,9 @@ class Machine:
             self.memory[space, address + i] = byte
 
     def read_reg(self, file: str, index: int, lane: int | None) -> int:
-        return self.registers.get((file, index, lane), (index * 2654435761 + (lane or 0) * 40503) & 0xFFFFFFFF)
+        return self.registers.get(
+            (file, index, lane), (index * 2654435761 + (lane or 0) * 40503) & 0xFFFFFFFF
+        )
 
     def write_reg(self, file: str, index: int, lane: int | None, value: int) -> None:
         self.registers[file, index, lane] = value
@@ -73,10 +124,16 @@ def run(name: str, machine: Machine | None = None, /, **places: int) -> dict[str
         given[f"bit {place}"] = value
         given[place] = value if place in ir.UNIFORM or sem.scope == "wave" else [value]
     results = body.fn(machine or Machine(), given, [0] if sem.scope == "lane" else [])
-    return {k.removeprefix("bit "): v[0] if isinstance(v, dict) else v for k, v in results.items() if v != {}}
+    return {
+        k.removeprefix("bit "): v[0] if isinstance(v, dict) else v
+        for k, v in results.items()
+        if v != {}
+    }
 
 
-def random_places(sem: ir.Semantics, widths: Mapping[str, int], rng: random.Random) -> dict[str, Any]:
+def random_places(
+    sem: ir.Semantics, widths: Mapping[str, int], rng: random.Random
+) -> dict[str, Any]:
     """Hard and random values for every place a row may read."""
 
     def value(place: str, width: int) -> int:

@@ -40,7 +40,9 @@ def operations(parts: st.SearchStrategy[ir.Expr]) -> st.SearchStrategy[ir.Expr]:
     return st.one_of(
         st.builds(same_width, st.sampled_from(["add", "xor", "eq", "ult", "shl"]), parts),
         st.builds(lambda a: ir.node("not", a), parts),
-        st.builds(lambda a, extra: ir.node("zext", a, width=a.width + extra), parts, st.integers(0, 64)),
+        st.builds(
+            lambda a, extra: ir.node("zext", a, width=a.width + extra), parts, st.integers(0, 64)
+        ),
         st.builds(lambda a, b: ir.node("concat", a, b, width=a.width + b.width), parts, parts),
     )
 
@@ -94,8 +96,18 @@ def test_verifier_names_instruction_and_node(body: str, complaint: str) -> None:
     assert "V_BAD" in str(e.value)
 
 
-@pytest.mark.parametrize("text", ["", "(lane own", "(lane own (set D0))", "(lane own (set D0 (frob S0:32)))",
-                                  "(page own)", "(lane own) (lane own)", "(lane own (set D0 S0))"])
+@pytest.mark.parametrize(
+    "text",
+    [
+        "",
+        "(lane own",
+        "(lane own (set D0))",
+        "(lane own (set D0 (frob S0:32)))",
+        "(page own)",
+        "(lane own) (lane own)",
+        "(lane own (set D0 S0))",
+    ],
+)
 def test_malformed_text_is_a_spec_error(text: str) -> None:
     with pytest.raises(SpecError, match="V_BAD"):
         ir.loads("V_BAD", text)

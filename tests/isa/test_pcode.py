@@ -20,8 +20,13 @@ SIZES = {"S0": 32, "S1": 32, "S2": 32, "D0": 32, "VDATA": 128, "RETURN_DATA": 32
 
 
 def row(
-    text: str, sizes: Mapping[str, int] | None = None, *, name: str = "V_X", scope: ir.Scope = "lane",
-    space: str = "MEM", library: Mapping[str, str] | None = None,
+    text: str,
+    sizes: Mapping[str, int] | None = None,
+    *,
+    name: str = "V_X",
+    scope: ir.Scope = "lane",
+    space: str = "MEM",
+    library: Mapping[str, str] | None = None,
 ) -> str:
     """The statements of a snippet in text form, verified."""
     trees = {n: parse(t) for n, t in (library or {}).items()}
@@ -50,7 +55,9 @@ def test_semicolons_are_optional_around_blocks() -> None:
     assert parse("if a then x = b; endif; y = c") == parse("if a then\nx = b\nendif\ny = c")
 
 
-@pytest.mark.parametrize("text", ["s_sleep 1", "cnt <= S0", "for (i = 0; i < 4; i++) {", "x = rate.", "if a x = 1 endif"])
+@pytest.mark.parametrize(
+    "text", ["s_sleep 1", "cnt <= S0", "for (i = 0; i < 4; i++) {", "x = rate.", "if a x = 1 endif"]
+)
 def test_prose_is_refused_with_its_line(text: str) -> None:
     with pytest.raises(SpecError, match="line 1"):
         parse(text)
@@ -59,10 +66,16 @@ def test_prose_is_refused_with_its_line(text: str) -> None:
 @pytest.mark.parametrize(
     ("text", "literal"),
     [
-        ("5", ast.Num(5)), ("5U", ast.Num(5, "U", 32)), ("5LL", ast.Num(5, "I", 64)),
-        ("0xffULL", ast.Num(255, "U", 64, True)), ("8'0xff", ast.Num(255, "B", 8, True)),
-        ("16'4", ast.Num(4, "B", 16)), ("1'1U", ast.Num(1, "U", 1)), ("1.5F", ast.Real("1.5", 32)),
-        ("16'0.5", ast.Real("0.5", 16)), ("2.0", ast.Real("2.0")),
+        ("5", ast.Num(5)),
+        ("5U", ast.Num(5, "U", 32)),
+        ("5LL", ast.Num(5, "I", 64)),
+        ("0xffULL", ast.Num(255, "U", 64, True)),
+        ("8'0xff", ast.Num(255, "B", 8, True)),
+        ("16'4", ast.Num(4, "B", 16)),
+        ("1'1U", ast.Num(1, "U", 1)),
+        ("1.5F", ast.Real("1.5", 32)),
+        ("16'0.5", ast.Real("0.5", 16)),
+        ("2.0", ast.Real("2.0")),
     ],
 )
 def test_literals(text: str, literal: ast.Node) -> None:
@@ -98,7 +111,10 @@ def test_unordered_and_ordered_inequality_differ_on_floats() -> None:
 
 def test_widening_to_test_a_float_is_a_test_of_the_float_itself() -> None:
     assert row("VCC.u64[laneId] = isNAN(64'F(S0.f32))") == "(setbit VCC (isnan.f32 S0:32))"
-    assert row("VCC.u64[laneId] = 64'F(S0.f32) == +INF") == "(setbit VCC (feq.f32 S0:32 0x7f800000:32))"
+    assert (
+        row("VCC.u64[laneId] = 64'F(S0.f32) == +INF")
+        == "(setbit VCC (feq.f32 S0:32 0x7f800000:32))"
+    )
     assert row("D0.f32 = 32'F(cvtToQuietNAN(64'F(S0.f32)))") == "(set D0 (quiet.f32 S0:32))"
 
 
@@ -172,9 +188,13 @@ def test_one_field_keeps_the_rest_of_the_destination() -> None:
 
 
 def test_adjacent_loads_and_stores_are_one_access() -> None:
-    load = "; ".join(f"VDATA[{32 * i + 31} : {32 * i}] = MEM[ADDR + {4 * i}U].b32" for i in range(4))
+    load = "; ".join(
+        f"VDATA[{32 * i + 31} : {32 * i}] = MEM[ADDR + {4 * i}U].b32" for i in range(4)
+    )
     assert row(load.replace("ADDR + 0U", "ADDR")) == "(set VDATA (load:128 MEM ADDR:64))"
-    store = "; ".join(f"MEM[ADDR + {4 * i}U].b32 = VDATA[{32 * i + 31} : {32 * i}]" for i in range(4))
+    store = "; ".join(
+        f"MEM[ADDR + {4 * i}U].b32 = VDATA[{32 * i + 31} : {32 * i}]" for i in range(4)
+    )
     assert row(store) == "(store MEM ADDR:64 VDATA:128)"
 
 
@@ -185,7 +205,9 @@ def test_accesses_with_a_gap_stay_apart() -> None:
 
 def test_atomic_reads_memory_once() -> None:
     text = row("tmp = MEM[ADDR].u32; MEM[ADDR].u32 += DATA.u32; RETURN_DATA.u32 = tmp")
-    assert text == ("(set tmp (load:32 MEM ADDR:64)) (store MEM ADDR:64 (add tmp:32 DATA:32)) (set RETURN_DATA tmp:32)")
+    assert text == (
+        "(set tmp (load:32 MEM ADDR:64)) (store MEM ADDR:64 (add tmp:32 DATA:32)) (set RETURN_DATA tmp:32)"
+    )
 
 
 def test_ds_offset_is_part_of_the_address() -> None:
@@ -195,7 +217,10 @@ def test_ds_offset_is_part_of_the_address() -> None:
 
 def test_branches_that_choose_a_value_become_selects() -> None:
     text = "if S0.u32 == 0U then D0.u32 = S1.u32 elsif S0.u32 == 1U then D0.u32 = S2.u32 else D0.u32 = 0U endif"
-    assert row(text) == "(set D0 (select:32 (eq S0:32 0:32) S1:32 (select:32 (eq S0:32 1:32) S2:32 0:32)))"
+    assert (
+        row(text)
+        == "(set D0 (select:32 (eq S0:32 0:32) S1:32 (select:32 (eq S0:32 1:32) S2:32 0:32)))"
+    )
 
 
 def test_branch_that_may_leave_the_destination_stays() -> None:
@@ -203,13 +228,17 @@ def test_branch_that_may_leave_the_destination_stays() -> None:
 
 
 def test_memory_reads_are_not_moved_out_of_branches() -> None:
-    assert row("if S0.u32 == 0U then D0.u32 = MEM[ADDR].u32 else D0.u32 = 0U endif").startswith("(if ")
+    assert row("if S0.u32 == 0U then D0.u32 = MEM[ADDR].u32 else D0.u32 = 0U endif").startswith(
+        "(if "
+    )
 
 
 def test_bit_loops_are_recognised() -> None:
     count = "n = 0; for i in 0 : 31 do n += S0.u32[i] == 1'1U ? 1 : 0 endfor; D0.i32 = n"
     assert row(count) == "(set D0 (popcnt S0:32))"
-    first = "D0.i32 = -1; for i in 0 : 31 do if S0.u32[i] == 1'1U then D0.i32 = i; break endif endfor"
+    first = (
+        "D0.i32 = -1; for i in 0 : 31 do if S0.u32[i] == 1'1U then D0.i32 = i; break endif endfor"
+    )
     assert row(first) == "(set D0 (select:32 (eq S0:32 0:32) 0xffffffff:32 (ctz S0:32)))"
     top = "D0.i32 = -1; for i in 0 : 31 do if S0.u32[31 - i] == 1'1U then D0.i32 = i; break endif endfor"
     assert row(top) == "(set D0 (select:32 (eq S0:32 0:32) 0xffffffff:32 (clz S0:32)))"
@@ -222,12 +251,16 @@ def test_similar_loop_that_skips_a_bit_is_not_a_count() -> None:
 
 
 def test_short_loops_unroll_and_their_arrays_dissolve() -> None:
-    text = row("declare A : 32'U[2]; for i in 0 : 1 do A[i] = S0[i * 8 + 7 : i * 8].u32 endfor; D0.u32 = A[0] + A[1]")
+    text = row(
+        "declare A : 32'U[2]; for i in 0 : 1 do A[i] = S0[i * 8 + 7 : i * 8].u32 endfor; D0.u32 = A[0] + A[1]"
+    )
     assert text == "(set D0 (add (zext:32 (trunc:8 S0:32)) (zext:32 (extract:8 S0:32 8:32))))"
 
 
 def test_value_read_before_its_source_changes_is_kept() -> None:
-    text = row("old = EXEC.u64; EXEC.u64 = S0.u64; D0.u64 = old", {"S0": 64, "D0": 64}, scope="wave")
+    text = row(
+        "old = EXEC.u64; EXEC.u64 = S0.u64; D0.u64 = old", {"S0": 64, "D0": 64}, scope="wave"
+    )
     assert text == "(set old EXEC:64) (set EXEC S0:64) (set D0 old:64)"
 
 
@@ -239,7 +272,9 @@ def test_split_assignment_takes_the_low_part_last() -> None:
 # ---------------------------------------------------------------- the vendor's tables
 
 
-@pytest.mark.parametrize(("family", "prose"), [("rdna3", 17), ("rdna4", 7), ("cdna3", 3), ("cdna4", 3)])
+@pytest.mark.parametrize(
+    ("family", "prose"), [("rdna3", 17), ("rdna4", 7), ("cdna3", 3), ("cdna4", 3)]
+)
 def test_golden_every_entry_parses_but_the_known_prose(family: str, prose: int) -> None:
     root = ElementTree.parse(shared_dir() / "isa-spec" / f"amdgpu_isa_{family}.xml").getroot()
     refused = []

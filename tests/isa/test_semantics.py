@@ -57,12 +57,26 @@ def test_every_row_verifies() -> None:
 
 def test_rows_missing_are_graphics_typed_buffers_and_global_sync() -> None:
     missing = {n for n, text in rows(ARCH).items() if text.startswith("!")}
-    kinds = ("IMAGE_", "FORMAT", "LOAD_LDS", "EXP", "LDS_PARAM", "GWS", "ORDERED", "GS_REG", "BVH", "SENDMSG_RTN", "SETKILL")
+    kinds = (
+        "IMAGE_",
+        "FORMAT",
+        "LOAD_LDS",
+        "EXP",
+        "LDS_PARAM",
+        "GWS",
+        "ORDERED",
+        "GS_REG",
+        "BVH",
+        "SENDMSG_RTN",
+        "SETKILL",
+    )
     assert {n for n in missing if not any(k in n for k in kinds)} == set()
 
 
 def test_missing_row_says_why_and_where() -> None:
-    with pytest.raises(Unmodelled, match=r"gfx1100: IMAGE_LOAD \(image memory.*isa/errata/gfx1100.py"):
+    with pytest.raises(
+        Unmodelled, match=r"gfx1100: IMAGE_LOAD \(image memory.*isa/errata/gfx1100.py"
+    ):
         semantics(ARCH, "IMAGE_LOAD")
     with pytest.raises(Unmodelled, match="V_NO_SUCH_THING"):
         semantics(ARCH, "V_NO_SUCH_THING")
@@ -101,8 +115,10 @@ def test_branch_offset_is_not_cut_to_16_bits(name: str) -> None:
 
 
 def test_branch_not_taken_leaves_pc() -> None:
-    assert "PC" not in run("S_CBRANCH_SCC1", PC=64, SIMM16=1, SCC=0) or run(
-        "S_CBRANCH_SCC1", PC=64, SIMM16=1, SCC=0)["PC"] == 64
+    assert (
+        "PC" not in run("S_CBRANCH_SCC1", PC=64, SIMM16=1, SCC=0)
+        or run("S_CBRANCH_SCC1", PC=64, SIMM16=1, SCC=0)["PC"] == 64
+    )
 
 
 def test_setreg_replaces_only_its_field() -> None:
@@ -165,11 +181,17 @@ def test_div_fmas_scales_by_the_size_of_the_addend() -> None:
     assert run("V_DIV_FMAS_F64", S0=f64(1), S1=f64(1), S2=f64(1), VCC=1)["D0"] == f64(2.0**-127)
 
 
-@pytest.mark.parametrize(("f", "inf", "nan"), [("F16", 0x7C00, 0x7E00), ("F32", INF, NAN), ("F64", 0x7FF << 52, 0x7FF8 << 48)])
+@pytest.mark.parametrize(
+    ("f", "inf", "nan"),
+    [("F16", 0x7C00, 0x7E00), ("F32", INF, NAN), ("F64", 0x7FF << 52, 0x7FF8 << 48)],
+)
 def test_div_fixup_nan_estimate_is_infinity(f: str, inf: int, nan: int) -> None:
     one = {"F16": f16, "F32": f32, "F64": f64}[f](1.0)
     assert run(f"V_DIV_FIXUP_{f}", S0=nan, S1=one, S2=one)["D0"] == inf
-    assert run(f"V_DIV_FIXUP_{f}", S0=nan, S1=one | 1 << inf.bit_length(), S2=one)["D0"] == inf | 1 << inf.bit_length()
+    assert (
+        run(f"V_DIV_FIXUP_{f}", S0=nan, S1=one | 1 << inf.bit_length(), S2=one)["D0"]
+        == inf | 1 << inf.bit_length()
+    )
 
 
 def test_div_fixup_special_cases() -> None:
@@ -195,10 +217,23 @@ def test_rounding_instructions_are_one_operation(f: str) -> None:
 
 
 def test_class_sees_denormals() -> None:
-    classes = {0x7FA00000: 0, NAN: 1, NEG_INF: 2, f32(-1): 3, 0x80000001: 4, 1 << 31: 5, 0: 6, 1: 7, f32(1): 8, INF: 9}
+    classes = {
+        0x7FA00000: 0,
+        NAN: 1,
+        NEG_INF: 2,
+        f32(-1): 3,
+        0x80000001: 4,
+        1 << 31: 5,
+        0: 6,
+        1: 7,
+        f32(1): 8,
+        INF: 9,
+    }
     for bits, n in classes.items():
         assert run("V_CMP_CLASS_F32", Machine(FLUSH_ALL), S0=bits, S1=1 << n)["D0"] == 1, hex(bits)
-        assert run("V_CMP_CLASS_F32", Machine(FLUSH_ALL), S0=bits, S1=0x3FF ^ 1 << n)["D0"] == 0, hex(bits)
+        assert run("V_CMP_CLASS_F32", Machine(FLUSH_ALL), S0=bits, S1=0x3FF ^ 1 << n)["D0"] == 0, (
+            hex(bits)
+        )
 
 
 def test_min_max_order_zeros_and_prefer_numbers() -> None:
@@ -232,7 +267,9 @@ def test_interp_rtz_writes_half() -> None:
 
 
 def test_trig_preop_first_segment_is_two_over_pi() -> None:
-    assert abs(as_float(run("V_TRIG_PREOP_F64", S0=f64(1.0), S1=0)["D0"]) - 0.6366197723675814) < 1e-15
+    assert (
+        abs(as_float(run("V_TRIG_PREOP_F64", S0=f64(1.0), S1=0)["D0"]) - 0.6366197723675814) < 1e-15
+    )
 
 
 def test_pk_rtz_conversion_ignores_the_round_mode() -> None:
@@ -242,7 +279,15 @@ def test_pk_rtz_conversion_ignores_the_round_mode() -> None:
 
 def test_fma_mix_takes_halves_abs_and_neg() -> None:
     packed = f16(2.0) << 16 | f16(3.0)
-    mix = {"S0": packed, "S1": packed, "S2": f32(-1.0), "OPSEL": 0b001, "OPSEL_HI": 0b011, "NEG": 0b010, "NEG_HI": 0b100}
+    mix = {
+        "S0": packed,
+        "S1": packed,
+        "S2": f32(-1.0),
+        "OPSEL": 0b001,
+        "OPSEL_HI": 0b011,
+        "NEG": 0b010,
+        "NEG_HI": 0b100,
+    }
     assert run("V_FMA_MIX_F32", **mix)["D0"] == f32(2.0 * -3.0 + 1.0)
     low = run("V_FMA_MIXLO_F16", **mix)
     assert low["D0"] == f16(-5.0)
@@ -252,7 +297,10 @@ def test_fma_mix_takes_halves_abs_and_neg() -> None:
 
 
 def test_lerp_keeps_the_carry() -> None:
-    assert run("V_LERP_U8", S0=0xFF_01_FF_00, S1=0xFF_02_FF_01, S2=0x00_01_01_00)["D0"] == 0xFF_02_FF_00
+    assert (
+        run("V_LERP_U8", S0=0xFF_01_FF_00, S1=0xFF_02_FF_01, S2=0x00_01_01_00)["D0"]
+        == 0xFF_02_FF_00
+    )
 
 
 def test_perm_selectors() -> None:
@@ -283,7 +331,9 @@ def test_perm_selectors() -> None:
         ("V_PK_MAD_U16", (0xFFFF_0002, 0x0002_0003, 0x0000_0001), 0xFFFE_0007, 0xFFFF_0007),
     ],
 )
-def test_clamp_saturates_integers(name: str, sources: tuple[int, ...], wrapped: int, saturated: int) -> None:
+def test_clamp_saturates_integers(
+    name: str, sources: tuple[int, ...], wrapped: int, saturated: int
+) -> None:
     places = {f"S{i}": v for i, v in enumerate(sources)}
     assert run(name, CLAMP=0, **places)["D0"] == wrapped
     assert run(name, CLAMP=1, **places)["D0"] == saturated
@@ -408,7 +458,9 @@ def text_rows(g: Generator) -> list[tuple[ir.Semantics, ir.Semantics]]:
     out = []
     for e in g.entries.values():
         try:
-            source = Source(e.name, parse(e.text), e.sizes, scope_of(e.name), space_of(e.name), g.library)
+            source = Source(
+                e.name, parse(e.text), e.sizes, scope_of(e.name), space_of(e.name), g.library
+            )
             raw = lower(source)
         except SpecError:
             continue
@@ -440,7 +492,12 @@ def test_golden_tidying_does_not_change_what_rows_do() -> None:
 
 
 def test_golden_rewritten_rows_agree_with_the_text() -> None:
-    rewritten = {n for r in errata.ROWS if isinstance(r, Erratum) and r.source == "rewritten" for n in r.names}
+    rewritten = {
+        n
+        for r in errata.ROWS
+        if isinstance(r, Erratum) and r.source == "rewritten"
+        for n in r.names
+    }
     rng = random.Random(12)
     for _, text in text_rows(Generator(ARCH, read_xml())):
         if text.name in rewritten and "D1" not in text.writes:
