@@ -64,6 +64,8 @@ ALIASES = {
     "laneId": "LANE",
     "laneID": "LANE",
     "wave32": "WAVE32",
+    "offset0": "OFFSET0",
+    "offset1": "OFFSET1",
 }
 
 
@@ -384,6 +386,8 @@ class Expressions(ABC):
             return Val(v.kind, node(f"quiet.{v.format}", v.expr))
         if name in ("sin", "cos"):
             return self.turns(name, args[0])
+        if name.startswith("Calc") and name.endswith("Addr"):
+            return self.name("ADDR")  # its operands are the executor's business
         values = [self.val(a) for a in args]
         if name in _UNARY_FLOAT:
             return Val(values[0].kind, self.float_op(_UNARY_FLOAT[name], values[0]))

@@ -192,6 +192,8 @@ class Lowering(Expressions):
                 self.assign_typed(inner, self.type(type_name), v)
             case ast.Dot(ast.Name("WAVE_STATUS"), "PRIV"):
                 self.out.append(Set("PRIV", coerce(v, "u", 1).expr))
+            case ast.Dot(ast.Name("TRAPSTS"), _):
+                return  # exception flags are not modelled
             case ast.Index(base, index):
                 self.assign_index(base, index, v)
             case ast.Slice(base, hi, lo):

@@ -45,6 +45,7 @@ _PLACES_OF: Mapping[str, tuple[str, ...]] = {
     "VDSTX": ("D0",),
     "VDSTY": ("D0",),
     "DATA": ("DATA", "VDATA"),
+    "VSRC": ("DATA", "VDATA"),
     "DATA0": ("DATA",),
     "DATA1": ("DATA2",),
     "SDATA": ("SDATA",),

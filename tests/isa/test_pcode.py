@@ -269,6 +269,14 @@ def test_split_assignment_takes_the_low_part_last() -> None:
     assert "(set SCC (trunc:1 " in text
 
 
+def test_spelled_out_addresses_are_the_place() -> None:
+    text = row(
+        "addr = CalcGlobalAddr(v_addr.b64, s_saddr.b64); VDATA[31 : 0] = MEM[addr].b32",
+        {"VDATA": 32},
+    )
+    assert text == "(set VDATA (load:32 MEM ADDR:64))"
+
+
 # ---------------------------------------------------------------- the vendor's tables
 
 
