@@ -107,11 +107,11 @@ def emu(code_object: Path, kernel: str | None, arguments: tuple[str, ...], grid:
         tier: str, shared: int, save: Path | None) -> None:
     """Run one KERNEL of a code object in the emulator, without any driver.
 
-    Without KERNEL, list the kernels. ARGUMENTS are written like f32[1000]=arange (a buffer),
-    u32=1000 (a value), @file.npy, null, lds[4096]; fills are a number, arange or random.
+    Without KERNEL, list the kernels. ARGUMENTS are written like f32:1000=arange (a buffer),
+    u32=1000 (a value), @file.npy, null, lds:4096; fills are a number, arange or random.
 
     \b
-    stuntgpu emu vadd.hsaco vadd_f32 --grid 1024 f32[1000]=arange f32[1000]=2 f32[1000] u32=1000
+    stuntgpu emu vadd.hsaco vadd_f32 --grid 1024 f32:1000=arange f32:1000=2 f32:1000 u32=1000
     """
     from stuntgpu import emulate
 

@@ -1,9 +1,9 @@
 """Kernel arguments written on a command line.
 
-    f32[1000]           a buffer of zeros            u32=1000     a scalar by value
-    f32[1000]=arange    0, 1, 2, ...                 null         a null pointer
-    f32[16,16]=0.5      filled with one value        lds[4096]    a pointer to 4096 bytes of LDS
-    f32[1000]=random    uniform in [0, 1), or any integer; the same numbers every time
+    f32:1000           a buffer of zeros            u32=1000     a scalar by value
+    f32:1000=arange    0, 1, 2, ...                 null         a null pointer
+    f32:16,16=0.5      filled with one value        lds:4096    a pointer to 4096 bytes of LDS
+    f32:1000=random    uniform in [0, 1), or any integer; the same numbers every time
     @points.npy         a buffer from a numpy file
 
 Errors:  ArgumentSyntaxError shows the text and what it may look like.
@@ -21,7 +21,7 @@ TYPES: dict[str, type[np.generic]] = {
     "i8": np.int8, "i16": np.int16, "i32": np.int32, "i64": np.int64,
     "u8": np.uint8, "u16": np.uint16, "u32": np.uint32, "u64": np.uint64,
 }
-_SHAPE = re.compile(r"(?P<type>\w+)\[(?P<shape>[\d,x]+)\](?:=(?P<fill>\S+))?")
+_SHAPE = re.compile(r"(?P<type>\w+):(?P<shape>\d+(?:[,x]\d+)*)(?:=(?P<fill>\S+))?")
 _SCALAR = re.compile(r"(?P<type>\w+)=(?P<value>\S+)")
 RANDOM_SEED = 0
 
@@ -31,19 +31,19 @@ class ArgumentSyntaxError(ValueError):
 
 
 def parse(text: str) -> Any:
-    """A numpy array or scalar, None for `null`, or the byte count of `lds[...]` as emu's Local."""
+    """A numpy array or scalar, None for `null`, or the byte count of `lds:BYTES` as emu's Local."""
     if text == "null":
         return None
     if text.startswith("@"):
         return _from_file(text[1:])
     if found := _SHAPE.fullmatch(text):
-        shape = tuple(int(n) for n in re.split("[,x]", found["shape"]) if n)
+        shape = tuple(int(n) for n in re.split("[,x]", found["shape"]))
         if found["type"] == "lds":
             return _local(shape)
         return _buffer(_type(found["type"], text), shape, found["fill"] or "0", text)
     if found := _SCALAR.fullmatch(text):
         return _number(_type(found["type"], text), found["value"], text)
-    raise ArgumentSyntaxError(f"argument {text!r}: expected like f32[1000]=arange, u32=1000, @file.npy, null or lds[4096]")
+    raise ArgumentSyntaxError(f"argument {text!r}: expected like f32:1000=arange, u32=1000, @file.npy, null or lds:4096")
 
 
 def _type(name: str, text: str) -> type[np.generic]:

@@ -58,14 +58,14 @@ def test_emu_without_a_kernel_lists_them(vadd: Path) -> None:
 def test_emu_runs_a_kernel_and_saves_its_buffers(vadd: Path, tmp_path: Path, tier: str) -> None:
     out = tmp_path / "out.npz"
     done = stuntgpu("emu", vadd, "vadd_f32", "--grid", 256, "--tier", tier, "--save", out,
-                    "f32[100]=arange", "f32[100]=2", "f32[100]", "u32=100")
+                    "f32:100=arange", "f32:100=2", "f32:100", "u32=100")
     assert done.exit_code == 0, done.output
     assert "arg2 float32[100] 100 elements changed: 2, 3, 4" in done.output
     assert np.array_equal(np.load(out)["arg2"], np.arange(100, dtype=np.float32) + 2)
 
 
 def test_emu_reports_a_fault_and_exits_1(vadd: Path) -> None:
-    done = stuntgpu("emu", vadd, "vadd_f32", "--grid", 256, "null", "f32[100]=2", "f32[100]", "u32=100")
+    done = stuntgpu("emu", vadd, "vadd_f32", "--grid", 256, "null", "f32:100=2", "f32:100", "u32=100")
     assert done.exit_code == 1
     assert "page fault in kernel vadd_f32" in done.output
     assert "global_load_b32" in done.output

@@ -14,14 +14,14 @@ from stuntgpu.values import TYPES, ArgumentSyntaxError, parse
 
 
 def test_buffer_without_a_fill_is_zero() -> None:
-    assert np.array_equal(parse("f32[3]"), np.zeros(3, np.float32))
+    assert np.array_equal(parse("f32:3"), np.zeros(3, np.float32))
 
 
 @pytest.mark.parametrize(("text", "expected"), [
-    ("u32[4]=arange", np.arange(4, dtype=np.uint32)),
-    ("f16[2,3]=arange", np.arange(6, dtype=np.float16).reshape(2, 3)),
-    ("f64[2]=-0.5", np.full(2, -0.5)),
-    ("u8[2x2]=0xff", np.full((2, 2), 255, np.uint8)),
+    ("u32:4=arange", np.arange(4, dtype=np.uint32)),
+    ("f16:2,3=arange", np.arange(6, dtype=np.float16).reshape(2, 3)),
+    ("f64:2=-0.5", np.full(2, -0.5)),
+    ("u8:2x2=0xff", np.full((2, 2), 255, np.uint8)),
 ])
 def test_fills(text: str, expected: np.ndarray) -> None:
     made = parse(text)
@@ -46,7 +46,7 @@ def test_scalars_go_by_value(n: int) -> None:
 
 def test_null_and_local() -> None:
     assert parse("null") is None
-    assert parse("lds[4096]") == Local(4096)
+    assert parse("lds:4096") == Local(4096)
 
 
 def test_numpy_file(tmp_path: Path) -> None:
@@ -55,8 +55,8 @@ def test_numpy_file(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(("text", "says"), [
-    ("f32", "expected like"), ("f31[4]", "no type 'f31'"), ("u8=300", "300"), ("f32[4]=blue", "blue"),
-    ("u32=0.5", "0.5"), ("@nowhere.npy", "nowhere.npy"), ("f32[]", "expected like"),
+    ("f32", "expected like"), ("f31:4", "no type 'f31'"), ("u8=300", "300"), ("f32:4=blue", "blue"),
+    ("u32=0.5", "0.5"), ("@nowhere.npy", "nowhere.npy"), ("f32:", "expected like"),
 ])
 def test_what_does_not_read_is_named(text: str, says: str) -> None:
     with pytest.raises(ArgumentSyntaxError, match=says):
