@@ -1,9 +1,9 @@
 """Kernel arguments written on a command line.
 
-    f32:1000           a buffer of zeros            u32=1000     a scalar by value
-    f32:1000=arange    0, 1, 2, ...                 null         a null pointer
-    f32:16,16=0.5      filled with one value        lds:4096    a pointer to 4096 bytes of LDS
-    f32:1000=random    uniform in [0, 1), or any integer; the same numbers every time
+    f32:1000            a buffer of zeros            u32=1000     a scalar by value
+    f32:1000=arange     0, 1, 2, ...                 null         a null pointer
+    f32:16,16=0.5       filled with one value        lds:4096     a pointer to 4096 bytes of LDS
+    f32:1000=random     uniform in [0, 1), or any integer; the same numbers every time
     @points.npy         a buffer from a numpy file
 
 Errors:  ArgumentSyntaxError shows the text and what it may look like.

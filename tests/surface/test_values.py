@@ -31,7 +31,7 @@ def test_fills(text: str, expected: np.ndarray) -> None:
 
 @pytest.mark.parametrize("kind", sorted(TYPES))
 def test_random_is_of_the_type_and_the_same_every_time(kind: str) -> None:
-    first, second = parse(f"{kind}[100]=random"), parse(f"{kind}[100]=random")
+    first, second = parse(f"{kind}:100=random"), parse(f"{kind}:100=random")
     assert first.dtype == TYPES[kind]
     assert np.array_equal(first, second)
     assert len(np.unique(first)) > 10
