@@ -156,6 +156,21 @@ def classify(f: Format, target: str, mask_bits: int) -> str:
     return f"(set negative {low}) (setbit {target} (extract:1 S1:{mask_bits} {which}))"
 
 
+def frexp_exponent(f: Format, bits: int) -> str:
+    """V_FREXP_EXP: e with |S0| = m * 2 ** e, m in [0.5, 1); 0 for zero, infinity and NaN."""
+    field, w = f.exponent_of("S0"), f.width
+    length = f"(sub {w}:{w} (clz {f.magnitude('S0')}))"
+    denormal = f"(add {length} {f.const(1 - f.bias - f.fraction)})"
+    narrow = {16: f"(sext:32 {denormal})", 32: denormal, 64: f"(trunc:32 {denormal})"}[w]
+    value = chain(
+        32,
+        (f"(or (eq {f.magnitude('S0')} {f.const(0)}) (eq {field} {(1 << f.exponent) - 1}:32))", "0:32"),
+        (f"(eq {field} 0:32)", narrow),
+        last=f"(sub {field} {f.bias - 1}:32)",
+    )
+    return f"(set D0 {value if bits == 32 else f'(trunc:{bits} {value})'})"
+
+
 def unary(f: Format, op: str) -> str:
     return f"(set D0 ({op}.{f.name} {f.place('S0')}))"
 

@@ -93,6 +93,10 @@ def _floats() -> tuple[Erratum | Own, ...]:
             out.append(Erratum((f"V_{op}_{name}",), "arithmetic that rounds and flushes on the way",
                                "one exact operation; FRACT stays below 1", FACTS, bodies.unary(f, ir_op),
                                f"{TESTS}::test_rounding_instructions_are_one_operation"))
+        out.append(Erratum((f"V_FREXP_EXP_I{16 if f is F16 else 32}_{name}",), "uses the exponent field as it is",
+                           "0 for zero; denormals count from their top bit", "LLVM makes frexp() of it without repairs",
+                           bodies.frexp_exponent(f, 16 if f is F16 else 32),
+                           f"{TESTS}::test_frexp_exponent_of_zero_and_denormals"))
         for op in ("MIN", "MAX"):
             out.append(Erratum((f"V_{op}_{name}",), "ten branches", "the same in one expression", "rewritten",
                                bodies.min_max(f, op == "MIN"), f"{TESTS}::test_golden_rewritten_rows_agree_with_the_text"))

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import random
 import struct
 from pathlib import Path
@@ -234,6 +235,17 @@ def test_class_sees_denormals() -> None:
         assert run("V_CMP_CLASS_F32", Machine(FLUSH_ALL), S0=bits, S1=0x3FF ^ 1 << n)["D0"] == 0, (
             hex(bits)
         )
+
+
+def test_frexp_exponent_of_zero_and_denormals() -> None:
+    for x in (1.0, 0.75, -3.0, 2.0**-126, 2.0**-149, 2.0**-140, 2.0**127):
+        expected = math.frexp(x)[1] & 0xFFFFFFFF
+        assert run("V_FREXP_EXP_I32_F32", S0=f32(x))["D0"] == expected, x
+        assert run("V_FREXP_EXP_I32_F64", S0=f64(x))["D0"] == expected, x
+    assert run("V_FREXP_EXP_I32_F64", S0=1)["D0"] == -1073 & 0xFFFFFFFF
+    assert run("V_FREXP_EXP_I16_F16", S0=f16(2.0**-24))["D0"] == -23 & 0xFFFF
+    for zero_or_special in (0, 1 << 31, INF, NAN):
+        assert run("V_FREXP_EXP_I32_F32", S0=zero_or_special)["D0"] == 0
 
 
 def test_min_max_order_zeros_and_prefer_numbers() -> None:
