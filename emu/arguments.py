@@ -10,6 +10,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 
 import numpy as np
+
 from stuntgpu.emu.buffers import Array, check_array
 from stuntgpu.emu.descriptor_launch import LaunchError
 from stuntgpu.isa.abi import kernarg

@@ -9,6 +9,7 @@ from __future__ import annotations
 from typing import Any, TypeAlias
 
 import numpy as np
+
 from stuntgpu.emu.descriptor_launch import LaunchError
 from stuntgpu.emu.memory import READ, WRITE, AddressSpace
 from stuntgpu.isa.abi.targets import round_up

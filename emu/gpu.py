@@ -20,6 +20,7 @@ from pathlib import Path
 from typing import TypeAlias
 
 import numpy as np
+
 from stuntgpu.emu import arguments, budget, raw
 from stuntgpu.emu.buffers import Array, Placement, check_array, host_address
 from stuntgpu.emu.descriptor_launch import (

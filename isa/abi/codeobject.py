@@ -13,6 +13,7 @@ from functools import cached_property
 from typing import Any, cast
 
 import msgpack
+
 from stuntgpu.isa.abi import elf
 from stuntgpu.isa.abi.descriptor import KernelDescriptor
 from stuntgpu.isa.abi.elf import ElfError, ElfFile

@@ -9,6 +9,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+
 from stuntgpu.emu import Gpu, Kernel, KernelFault, KernelSpec, LaunchError, Local
 from stuntgpu.emu.budget import DEFAULT, VARIABLE, max_wave_instructions
 from stuntgpu.emu.events import Event, KernelEnd, KernelStart

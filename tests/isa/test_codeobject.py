@@ -13,6 +13,7 @@ from elftools.elf.elffile import ELFFile
 from elftools.elf.sections import SymbolTableSection
 from hypothesis import given, settings
 from hypothesis import strategies as st
+
 from stuntgpu.isa.abi import codeobject, elf
 from stuntgpu.isa.abi.codeobject import CodeObjectError
 from stuntgpu.isa.abi.descriptor import CodeProperties, KernelDescriptor, Rsrc2
@@ -25,7 +26,6 @@ from stuntgpu.isa.abi.elf import (
     SymbolEntry,
 )
 from stuntgpu.isa.abi.targets import MACH, TARGETS
-
 from tests.shared import shared_dir
 
 S_ENDPGM = bytes.fromhex("0000b0bf")

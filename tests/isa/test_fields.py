@@ -8,6 +8,7 @@ from enum import Enum, IntFlag
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+
 from stuntgpu.isa.errors import SpecError
 from stuntgpu.isa.fields import BitStruct, FieldError, bits, dword, qword, u8, u16, u32, u64
 
