@@ -1,1 +1,1 @@
-"""Part of stuntgpu."""
+"""Thread traces: packets, encoder and decoder. None is built yet."""
