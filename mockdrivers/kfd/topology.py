@@ -62,6 +62,7 @@ class Tree:
 
     def device(self, path: str, major: int, minor: int) -> None:
         self.file(path)
+        (self.root / path.lstrip("/")).chmod(0o666)
         self._manifest.append(f"device {path} {major} {minor}")
 
     def redirect(self, *paths: str) -> None:

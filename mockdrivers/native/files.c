@@ -22,6 +22,7 @@ struct file {
     const struct sg_node *node;
     uint32_t id; /* the server's */
     uint64_t generation;
+    pid_t process; /* who opened it: a device's context is not inherited by fork */
     short poll_mask; /* what poll always shows; 0: never ready */
     unsigned references; /* descriptors plus calls under way */
 };
@@ -103,7 +104,7 @@ int sg_file_opened(int fd)
         errno = result < 0 ? (int)-result : ENOMEM;
         return -1;
     }
-    *file = (struct file){node, (uint32_t)result, sg_generation(), (short)call.head.a[0], 0};
+    *file = (struct file){node, (uint32_t)result, sg_generation(), getpid(), (short)call.head.a[0], 0};
     exchange(fd, file);
     return fd;
 }
@@ -145,12 +146,13 @@ void sg_file_duped(int from, int to)
     }
 }
 
-/* -errno when the file belongs to another process or a server that is gone. */
+/* -EBADF when another process opened the file, -EIO when its server has gone. */
 static int64_t ask(struct file *file, struct sg_call *call)
 {
+    if (file->process != getpid())
+        return -EBADF;
     call->head.file = file->id;
-    int64_t result = sg_call(call, file->generation);
-    return result;
+    return sg_call(call, file->generation);
 }
 
 static int finish(int64_t result)
