@@ -11,10 +11,11 @@ import logging
 from errno import EFAULT, EINVAL, ENOMEM, EOPNOTSUPP, ESRCH
 
 from stuntgpu.emu.faults import KernelFault
-from stuntgpu.emu.memory import EXECUTE, WRITE
+from stuntgpu.emu.memory import EXECUTE, READ, WRITE
 from stuntgpu.isa.abi import kfd as abi
 from stuntgpu.isa.abi.kfd import QueueType
 from stuntgpu.isa.errors import Unmodelled
+from stuntgpu.isa.packets.base import PacketError
 from stuntgpu.mockdrivers.core.client import Client
 from stuntgpu.mockdrivers.core.device import fail, ioctl
 from stuntgpu.mockdrivers.core.gpu import Gpu
@@ -98,21 +99,29 @@ class QueueCalls(KfdBase):
         """Tell the process as hardware would: a memory exception for a page fault, else a reset."""
         where = f"GPU {gpu.gpu_id} ({gpu.chip.arch}), {queue.ring.kind.value} queue {queue.ring.queue_id}"
         self.client.report_fault(f"{where}: {fault}")
-        if isinstance(fault, KernelFault) and fault.kind == "page fault" and fault.address is not None:
-            self.events.exception(abi.EventType.MEMORY, _memory_exception(gpu, fault, fault.address))
+        address = _missed_address(fault)
+        if address is not None:
+            self.events.exception(abi.EventType.MEMORY, _memory_exception(gpu, fault, address))
             return
         payload = abi.HwExceptionData(reset_type=abi.ResetType.PER_ENGINE, reset_cause=abi.ResetCause.GPU_HANG,
                                       memory_lost=0, gpu_id=gpu.gpu_id)
         self.events.exception(abi.EventType.HW_EXCEPTION, payload)
 
 
-def _memory_exception(gpu: Gpu, fault: KernelFault, address: int) -> abi.MemoryExceptionData:
-    region = gpu.space.find(address)
-    wrote = fault.access in ("write", "atomic")
+def _missed_address(fault: Fault) -> int | None:
+    """The address of a page fault of a kernel or of a packet; None for other faults."""
+    if isinstance(fault, KernelFault):
+        return fault.address if fault.kind == "page fault" else None
+    return fault.address if isinstance(fault, PacketError) else None
+
+
+def _memory_exception(gpu: Gpu, fault: Fault, address: int) -> abi.MemoryExceptionData:
+    region, access = gpu.space.find(address), getattr(fault, "access", "")
+    perms = region.perms if region else READ | WRITE | EXECUTE
     return abi.MemoryExceptionData(
         NotPresent=int(region is None),
-        ReadOnly=int(region is not None and wrote and not region.perms & WRITE),
-        NoExecute=int(region is not None and fault.access == "fetch" and not region.perms & EXECUTE),
+        ReadOnly=int(access in ("write", "atomic") and not perms & WRITE),
+        NoExecute=int(access == "fetch" and not perms & EXECUTE),
         va=address // PAGE * PAGE, gpu_id=gpu.gpu_id)
 
 

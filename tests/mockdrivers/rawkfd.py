@@ -6,7 +6,8 @@ import ctypes
 import itertools
 import mmap
 import os
-from collections.abc import Iterator
+import time
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 
@@ -15,6 +16,7 @@ import pytest
 from stuntgpu.isa.abi import kfd
 from stuntgpu.isa.abi.ioctl import CStruct, Ioctl
 from stuntgpu.isa.abi.kfd import AllocFlags
+from stuntgpu.isa.packets.base import Packet
 from stuntgpu.mockdrivers.client import Door
 
 TOPOLOGY = "/sys/devices/virtual/kfd/kfd/topology"
@@ -126,6 +128,73 @@ class RawKfd:
     def close(self) -> None:
         self.door.close(self.render)
         self.door.close(self.fd)
+
+
+@dataclass
+class RawQueue:
+    """A user queue: ring, pointers and doorbell, and a fence that counts up."""
+
+    gpu: RawKfd
+    kind: kfd.QueueType
+    size_bytes: int = 0x1000
+    wptr: int = 0  # in the ring's units
+    queue_id: int = field(init=False)
+
+    def __post_init__(self) -> None:
+        gpu = self.gpu
+        self.unit = 4 if self.kind is kfd.QueueType.SDMA else 1
+        self.ring = gpu.buffer(self.size_bytes)
+        self.memory = gpu.buffer(0x1000)  # rptr at 0, wptr at 64, fence at 128
+        args = gpu.call(kfd.CREATE_QUEUE, ring_base_address=self.ring.va, ring_size=self.size_bytes,
+                        read_pointer_address=self.memory.va, write_pointer_address=self.memory.va + 64,
+                        gpu_id=gpu.gpu_id, queue_type=self.kind, queue_percentage=100)
+        assert isinstance(args, kfd.CreateQueue)
+        self.queue_id = args.queue_id
+        offset = args.doorbell_offset - (1 << 64)
+        page = gpu.door.mmap(0, 0x2000, PROT_RW, mmap.MAP_SHARED, gpu.fd, offset & ~0x1FFF)
+        self.doorbell = ctypes.c_uint64.from_address(page + (offset & 0x1FFF))
+
+    @property
+    def rptr(self) -> int:
+        return self.memory.u64(0).value
+
+    @property
+    def fence_va(self) -> int:
+        return self.memory.va + 128
+
+    @property
+    def fence(self) -> int:
+        return self.memory.u64(128).value
+
+    def submit(self, *packets: Packet) -> None:
+        """Put packets and ring the doorbell."""
+        self.submit_words([word for packet in packets for word in packet.encode()])
+
+    def submit_words(self, words: list[int]) -> None:
+        for word in words:
+            at = self.wptr // self.unit * 4 % self.size_bytes
+            self.ring.store(at, word.to_bytes(4, "little"))
+            self.wptr += self.unit
+        self.memory.u64(64).value = self.wptr
+        self.doorbell.value = self.wptr
+
+    def wait_fence(self, value: int, timeout_s: float = 5) -> bool:
+        return spin(lambda: self.fence >= value, timeout_s)
+
+    def destroy(self) -> None:
+        self.gpu.call(kfd.DESTROY_QUEUE, queue_id=self.queue_id)
+        self.gpu.free(self.ring)
+        self.gpu.free(self.memory)
+
+
+def spin(condition: Callable[[], bool], timeout_s: float = 5) -> bool:
+    """Wait for memory to change, as a runtime does."""
+    end = time.monotonic() + timeout_s
+    while not condition():
+        if time.monotonic() > end:
+            return False
+        time.sleep(0.0005)
+    return True
 
 
 @contextmanager
