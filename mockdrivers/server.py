@@ -186,7 +186,7 @@ def _set_up_log(folder: Path) -> None:
 def _errors_to_log() -> None:
     """What Python or native code prints when it dies ends up beside the log lines."""
     handler = logging.getLogger().handlers[0]
-    if isinstance(handler, logging.FileHandler):
+    if isinstance(handler, logging.FileHandler) and handler.stream is not None:
         os.dup2(handler.stream.fileno(), 2)
     faulthandler.enable()
 
