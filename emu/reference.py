@@ -1,0 +1,212 @@
+"""The reference executor: waves, barriers and a fair schedule around the interpreter.
+
+A few workgroups are resident at a time; their waves take turns of `QUANTUM` instructions in an order
+that is a function of the seed. A wave gives up its turn early at a barrier, at S_SLEEP and at its end.
+
+Errors:  KernelFault (what the kernel did), Unmodelled (what is not built).
+"""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Iterator
+
+from stuntgpu.emu import state
+from stuntgpu.emu.faults import KernelFault
+from stuntgpu.emu.launch import Launch, RunOptions, Stats
+from stuntgpu.emu.memory import EXECUTE, AddressSpace
+from stuntgpu.emu.step import Step, build
+from stuntgpu.emu.wave import Group, Wave
+from stuntgpu.isa.decode import DecodeError, decode
+from stuntgpu.isa.errors import Unmodelled
+
+QUANTUM = 64  # instructions of one turn
+RESIDENT = 16  # workgroups that run at the same time
+LONGEST_INSTRUCTION = 16  # bytes fetched at once; no encoding is longer
+
+#: S_TRAP ids that ask for a debugger: without one the wave goes on.
+DEBUG_TRAPS = (3,)
+#: S_SENDMSG messages with nothing to do here.
+DEALLOC_VGPRS = 3
+
+
+class Reference:
+    """Executes launches in plain Python. Slow; what it says is what the other tiers must match."""
+
+    def __init__(self, arch: str) -> None:
+        self.arch, self.row = arch, state.wavefront(arch)
+        self._steps: dict[bytes, Step] = {}
+
+    def run(self, space: AddressSpace, launch: Launch, options: RunOptions) -> Stats:
+        """Run one dispatch to its end. Raises KernelFault, Unmodelled."""
+        return _Run(self, space, launch, options).run()
+
+    def run_wave(self, space: AddressSpace, code_va: int, init: state.WaveInit, lanes: int, lds_bytes: int = 0,
+                 scratch_va: int = 0, scratch_wave_bytes: int = 0) -> state.WaveFinal:
+        """One wave from explicit state to its S_ENDPGM (see state.WaveRunner)."""
+        group = Group(bytearray(lds_bytes), entry=code_va)
+        wave = Wave(self.row, space, group, 0, lanes, init, code_va, scratch_va, scratch_wave_bytes)
+        group.waves.append(wave)
+        while not wave.done:
+            self.step(wave)
+            wave.at_barrier = wave.yields = False
+            if wave.halted:
+                raise wave.fault("deadlock", detail="the only wave is halted")
+        return wave.final()
+
+    def step(self, w: Wave) -> None:
+        """Execute the instruction at the wave's PC."""
+        step = self._fetch(w)
+        w.executed += 1
+        try:
+            step.run(w)
+            if w.action is not None:
+                (action, args), w.action = w.action, None
+                _ACTIONS[action](w, args)
+        except Unmodelled as e:
+            raise w.fault("unmodelled instruction", detail=str(e)) from e
+
+    def _fetch(self, w: Wave) -> Step:
+        region = w.space.find(w.pc, 4)
+        if region is None or not region.perms & EXECUTE or w.pc % 4:
+            w.inst = None
+            raise w.fault("page fault", address=w.pc, access="fetch", detail="the PC is not in executable memory")
+        code = w.space.read(w.pc, min(LONGEST_INSTRUCTION, region.end - w.pc))
+        step = self._steps.get(code)
+        if step is None:
+            step = self._steps[code] = self._build(w, code)
+        w.inst = step.inst
+        return step
+
+    def _build(self, w: Wave, code: bytes) -> Step:
+        try:
+            inst = decode(self.arch, code)
+        except DecodeError as e:
+            w.inst = None
+            raise w.fault("illegal instruction", detail=f"{e.reason} ({code[:8].hex(' ')})") from None
+        try:
+            return build(inst)
+        except Unmodelled as e:
+            w.inst = inst
+            raise w.fault("unmodelled instruction", detail=str(e)) from e
+
+
+class _Run:
+    """One launch."""
+
+    def __init__(self, reference: Reference, space: AddressSpace, launch: Launch, options: RunOptions) -> None:
+        self.reference, self.space, self.launch, self.options = reference, space, launch, options
+        self.random = random.Random(options.seed)
+        self.stats = Stats(kernels=1)
+        self.pending: Iterator[state.Workgroup] = state.workgroups(launch)
+        self.resident: list[Group] = []
+
+    def run(self) -> Stats:
+        self._admit()
+        while self.resident:
+            if self.options.cancelled():
+                break
+            if not self._round():
+                raise self._deadlock()
+            self._retire()
+            self._admit()
+        return self.stats
+
+    def _admit(self) -> None:
+        while len(self.resident) < RESIDENT:
+            group = next(self.pending, None)
+            if group is None:
+                return
+            self.resident.append(self._start(group))
+
+    def _start(self, workgroup: state.Workgroup) -> Group:
+        launch = self.launch
+        group = Group(bytearray(launch.lds_bytes), workgroup.id, launch.name, launch.entry)
+        for number in range(-(-workgroup.items // launch.wave_lanes)):
+            init = state.initial_wave(self.reference.row, launch, workgroup, number)
+            scratch = state.scratch_of_wave(launch, workgroup, number)
+            group.waves.append(Wave(self.reference.row, self.space, group, number, launch.wave_lanes, init,
+                                    launch.entry, scratch, launch.scratch_wave_bytes))
+        self.stats.workgroups += 1
+        self.stats.waves += len(group.waves)
+        return group
+
+    def _round(self) -> bool:
+        """One turn for every wave that can run; False when none can."""
+        runnable = [w for g in self.resident for w in g.waves if not (w.done or w.at_barrier or w.halted)]
+        self.random.shuffle(runnable)
+        for wave in runnable:
+            self._turn(wave)
+            _release_barrier(wave.group)
+        return bool(runnable)
+
+    def _turn(self, w: Wave) -> None:
+        w.yields = False
+        limit = self.options.max_wave_instructions
+        for _ in range(QUANTUM):
+            if limit and self.stats.wave_instructions >= limit:
+                raise w.fault("budget exceeded", detail=f"the launch executed {limit} wave-instructions")
+            self.reference.step(w)
+            self.stats.wave_instructions += 1
+            if w.yields:
+                return
+
+    def _retire(self) -> None:
+        self.resident = [g for g in self.resident if not all(w.done for w in g.waves)]
+
+    def _deadlock(self) -> KernelFault:
+        waves = [w for g in self.resident for w in g.waves if not w.done]
+        lines = [f"workgroup {w.group.id} wave {w.number} at +0x{w.pc - w.group.entry:x}: "
+                 f"{'halted' if w.halted else 'waits at the barrier'}" for w in waves]
+        return waves[0].fault("deadlock", detail="no wave can run:\n    " + "\n    ".join(lines[:16]))
+
+
+def _release_barrier(group: Group) -> None:
+    """Waves go on once all that have not ended wait."""
+    live = [w for w in group.waves if not w.done]
+    if live and all(w.at_barrier for w in live):
+        for w in live:
+            w.at_barrier = False
+
+
+# ---------------------------------------------------------------- actions (ir.ACTIONS)
+
+
+def _endpgm(w: Wave, args: object) -> None:
+    w.done = w.yields = True
+
+
+def _barrier(w: Wave, args: object) -> None:
+    w.at_barrier = w.yields = True
+
+
+def _sleep(w: Wave, args: object) -> None:
+    w.yields = True
+
+
+def _halt(w: Wave, args: object) -> None:
+    w.halted = w.yields = True
+
+
+def _nop(w: Wave, args: object) -> None:
+    """Waits, hints and memory ordering: instructions complete in order here."""
+
+
+def _trap(w: Wave, args: tuple[int, ...]) -> None:
+    if args[0] not in DEBUG_TRAPS:
+        raise w.fault("trap", detail=f"s_trap {args[0]}")
+
+
+def _sendmsg(w: Wave, args: tuple[int, ...]) -> None:
+    if args[0] & 0xFF != DEALLOC_VGPRS:
+        raise Unmodelled(w.row.arch, f"s_sendmsg 0x{args[0]:x}", "emu/reference.py")
+
+
+def _illegal(w: Wave, args: object) -> None:
+    raise w.fault("illegal instruction", detail="this encoding is reserved to fault")
+
+
+_ACTIONS = {
+    "endpgm": _endpgm, "barrier": _barrier, "sleep": _sleep, "halt": _halt, "nop": _nop,
+    "memory_barrier": _nop, "trap": _trap, "sendmsg": _sendmsg, "illegal": _illegal,
+}  # fmt: skip

@@ -1,0 +1,385 @@
+"""One decoded instruction as the reference executes it: places filled, body run, results stored.
+
+A `Step` is built once per instruction and shared by all waves. `compute` reads and runs the body,
+`commit` stores; a VOPD pair computes both halves before either commits.
+
+Errors:  Unmodelled (from decode tables, semantics, operands) when the step is built.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from stuntgpu.emu import address as at
+from stuntgpu.emu import operand as access
+from stuntgpu.emu import state
+from stuntgpu.emu.dpp import Dpp, dpp_of
+from stuntgpu.emu.interp import Body, Results, body_of
+from stuntgpu.emu.matrix import wmma
+from stuntgpu.emu.wave import Wave
+from stuntgpu.isa.errors import Unmodelled
+from stuntgpu.isa.inst import Inst, Kind, Operand
+from stuntgpu.isa.ir import UNIFORM, Semantics
+from stuntgpu.isa.operands import operands
+from stuntgpu.isa.semantics import RAW_MODIFIERS, is_atomic, semantics
+
+Fill = Callable[[Wave], Any]
+Commit = Callable[[Wave, Results], None]
+
+_SEGMENTS = {
+    "FLAT": "flat", "FLAT_GLOBAL": "global", "FLAT_SCRATCH": "scratch", "SMEM": "scalar",
+    "MUBUF": "buffer", "MTBUF": "buffer",
+}  # fmt: skip
+
+#: Places that come from a microcode field of another name.
+_FIELDS = {
+    "OPSEL": "OP_SEL", "OPSEL_HI": "OP_SEL_HI", "NEG": "NEG", "NEG_HI": "NEG_HI", "OMOD": "OMOD",
+    "ABS": "ABS", "CLAMP": "CLAMP", "OFFSET0": "OFFSET0", "OFFSET1": "OFFSET1",
+}  # fmt: skip
+
+#: Places that are register numbers, and the fields that may hold them.
+_NUMBERS = {
+    "SRC0": ("VSRC0", "SRC0", "SSRC0", "ADDR"),
+    "SRC1": ("SRC1", "VSRC1", "SSRC1", "DATA0"),
+    "SRC2": ("SRC2", "DATA1"),
+    "VDST": ("VDST",),
+    "SDST": ("SDST",),
+}
+
+_STATE: Mapping[str, Fill] = {
+    "EXEC": lambda w: w.exec,
+    "SCC": lambda w: w.scc,
+    "M0": lambda w: w.sgprs[w.row.m0],
+    "VCCZ": lambda w: w.vccz,
+    "EXECZ": lambda w: int(w.exec == 0),
+    "PC": lambda w: w.pc,
+    "WAVE32": lambda w: int(w.lanes == 32),
+    "LANES": lambda w: w.lanes,
+    "MODE_IEEE": lambda w: w.mode_bits >> state.MODE_IEEE & 1,
+    "PRIV": lambda w: 0,  # no trap handler runs here
+    "VCC": lambda w: w.mask(state.VCC_LO),
+}
+
+
+@dataclass(frozen=True, slots=True)
+class Step:
+    """An instruction ready to run. `halves`: of a VOPD pair."""
+
+    inst: Inst
+    size: int
+    halves: tuple[Half, ...]
+
+    def run(self, w: Wave) -> None:
+        """Execute for one wave; the PC moves on or jumps."""
+        w.next_pc = w.pc + self.size
+        results = [half.compute(w) for half in self.halves]
+        for half, result in zip(self.halves, results, strict=True):
+            half.commit(w, result)
+        w.pc = w.next_pc
+
+
+@dataclass(frozen=True, slots=True)
+class Half:
+    """One row's instruction: fills (place -> value), body, commits in order."""
+
+    inst: Inst
+    body: Body
+    fills: tuple[tuple[str, Fill], ...]
+    commits: tuple[Commit, ...]
+    dpp: tuple[tuple[Dpp, Dpp], str] | None  # by wave size (32, 64); the place it moves
+    segment: str
+    is_atomic: bool
+    operands: tuple[Operand, ...]
+
+    def compute(self, w: Wave) -> Results:
+        w.segment, w.atomic = self.segment, self.is_atomic
+        places = {name: fill(w) for name, fill in self.fills}
+        if self.body.scope == "wave":
+            return self.body.fn(w, places, ())
+        lanes = self._lanes(w, places)
+        return self.body.fn(w, places, lanes)
+
+    def _lanes(self, w: Wave, places: dict[str, Any]) -> Sequence[int]:
+        """Active lanes; DPP moves the first source and may disable lanes."""
+        if self.dpp is None:
+            return w.active
+        by_size, place = self.dpp
+        places[place], mask = by_size[w.lanes == 64].apply(places[place], w.exec)
+        return [lane for lane in range(w.lanes) if mask >> lane & 1]
+
+    def commit(self, w: Wave, results: Results) -> None:
+        for commit in self.commits:
+            commit(w, results)
+        if w.kept_back:
+            w.flush_registers()
+        if w.action is not None and w.action[0] == "wmma":
+            w.action = None
+            wmma(w, self.inst, self.operands)
+
+
+# ---------------------------------------------------------------- building
+
+
+def build(inst: Inst) -> Step:
+    """The step of a decoded instruction. Raises Unmodelled."""
+    parts = (inst,) if inst.x is None or inst.y is None else (inst.x, inst.y)
+    return Step(inst, inst.size, tuple(_Builder(part).half() for part in parts))
+
+
+class _Builder:
+    def __init__(self, inst: Inst) -> None:
+        self.inst = inst
+        self.sem: Semantics = semantics(inst.arch, inst.name)
+        self.body = body_of(inst.arch, inst.name)
+        self.operands = operands(inst)
+        self.row = state.wavefront(inst.arch)
+        self.raw = inst.name in RAW_MODIFIERS
+        self.lane = self.body.scope == "lane"
+
+    def half(self) -> Half:
+        inst = self.inst
+        if inst.fields.get("TFE") or inst.fields.get("LWE"):
+            raise Unmodelled(inst.arch, f"{inst.name} with TFE or LWE", "emu/step.py")
+        fills = [(name, self.fill(name)) for name in self.body.reads if name != "LANE"]
+        fills += [(f"bit {name}", self.fill_mask(name)) for name in self.body.bits_in]
+        commits = [self.commit(name, width) for name, width in self.body.writes.items()]
+        commits += [self.commit_mask(name) for name in self.body.bits_out]
+        segment = _SEGMENTS.get(inst.base, "")
+        atomic = is_atomic(self.sem)
+        return Half(inst, self.body, tuple(fills), tuple(c for c in commits if c), self.dpp(), segment, atomic,
+                    self.operands)
+
+    # ---- reading
+
+    def find(self, role: str, written: bool = False) -> Operand | None:
+        """The operand of a role; when several have it, the one that is read (written)."""
+        found = [o for o in self.operands if o.role == role]
+        for o in found:
+            if o.is_written if written else o.is_read:
+                return o
+        return None if written or not found else found[0]
+
+    def fill(self, name: str) -> Fill:
+        if name == "ADDR":
+            return address_fill(self.inst, self.row, self.body, self.operands)
+        if name in _FIELDS:
+            return _constant(self.inst.fields.get(_FIELDS[name], 0))
+        if name == "OFFSET":
+            return _constant(_offset16(self.inst.fields))
+        if name in _NUMBERS:
+            return _constant(self.number(name))
+        op = self.find(name)
+        if name == "SIMM32":
+            return _constant(self.literal())
+        if op is None or name in _STATE:
+            if name not in _STATE:
+                raise Unmodelled(self.inst.arch, f"place {name} of {self.inst.name}", "emu/step.py")
+            return _STATE[name]
+        if not self.lane or name in UNIFORM:
+            return access.scalar_fetch(self.inst, op)
+        return access.lane_fetch(self.inst, op, raw=self.raw, packed=self.packed(op))
+
+    def packed(self, op: Operand) -> bool:
+        return self.inst.base == "VOP3P" and op.fmt.endswith("x2") and op.bits == 32 and op.role != "D0"
+
+    def literal(self) -> int:
+        if self.inst.literal is None:
+            raise Unmodelled(self.inst.arch, f"{self.inst.name} without its literal", "emu/step.py")
+        return self.inst.literal
+
+    def number(self, name: str) -> int:
+        """Register number in a field; VGPRs of 9-bit fields count from 256."""
+        for field in _NUMBERS[name]:
+            if field in self.inst.fields:
+                value = self.inst.fields[field]
+                return value - 256 if value >= 256 else value
+        raise Unmodelled(self.inst.arch, f"register number {name} of {self.inst.name}", "emu/step.py")
+
+    def fill_mask(self, name: str) -> Fill:
+        op = self.find(name)
+        if op is not None and op.kind is Kind.SGPR:
+            reg = op.reg
+            return lambda w: w.mask(reg)
+        if op is not None and op.kind is Kind.CONST:
+            return _constant(op.value)
+        return (lambda w: w.exec) if name == "EXEC" else (lambda w: w.mask(state.VCC_LO))
+
+    def dpp(self) -> tuple[tuple[Dpp, Dpp], str] | None:
+        small = dpp_of(self.inst.arch, self.inst.fields, 32)
+        large = dpp_of(self.inst.arch, self.inst.fields, 64)
+        return None if small is None or large is None else ((small, large), "S0")
+
+    # ---- writing
+
+    def commit(self, name: str, width: int) -> Commit | None:
+        special = _SETTERS.get(name)
+        if special is not None:
+            return special
+        op = self.find(name, written=True)
+        if op is None or (name == "RETURN_DATA" and not self.returns()):
+            return None
+        if not self.lane:
+            scalar = _wave_store(self.inst, op)
+            return lambda w, r: scalar(w, r[name]) if name in r else None
+        store, finish = access.lane_store(self.inst, op, width), access.finish(self.inst, op, width)
+        if finish is None:
+            return lambda w, r: store(w, r[name])
+        return lambda w, r: store(w, finish(w, r[name]))
+
+    def returns(self) -> bool:
+        """Whether RETURN_DATA is written: vector memory atomics say so by GLC."""
+        return not is_atomic(self.sem) or self.inst.base not in _SEGMENTS or bool(self.inst.fields.get("GLC", 0))
+
+    def commit_mask(self, name: str) -> Commit:
+        if name == "EXEC":
+            return _set_exec_bits
+        op = self.find(name, written=True)
+        reg = state.VCC_LO if op is None else op.reg
+        return lambda w, r: w.set_mask(reg, r[f"bit {name}"])
+
+
+def _constant(value: int) -> Fill:
+    return lambda w: value
+
+
+def _offset16(fields: Mapping[str, int]) -> int:
+    if "OFFSET0" in fields:
+        return fields["OFFSET1"] << 8 | fields["OFFSET0"]
+    return fields.get("OFFSET", 0)
+
+
+def _wave_store(inst: Inst, op: Operand) -> access.ScalarStore:
+    return access.scalar_store(inst, op)
+
+
+def _set_exec_bits(w: Wave, r: Results) -> None:
+    w.exec = r["bit EXEC"]
+
+
+def _set_exec(w: Wave, r: Results) -> None:
+    if "EXEC" in r:
+        w.exec = r["EXEC"]
+
+
+def _set_scc(w: Wave, r: Results) -> None:
+    if "SCC" in r:
+        w.scc = r["SCC"]
+
+
+def _set_m0(w: Wave, r: Results) -> None:
+    if "M0" in r:
+        w.sgprs[w.row.m0] = r["M0"]
+
+
+def _set_pc(w: Wave, r: Results) -> None:
+    if "PC" in r:
+        w.next_pc = r["PC"]
+
+
+def _set_vcc(w: Wave, r: Results) -> None:
+    if "VCC" in r:
+        w.set_mask(state.VCC_LO, r["VCC"])
+
+
+def _ignore(w: Wave, r: Results) -> None:
+    """PRIV: only trap handlers have it, and none runs here."""
+
+
+_SETTERS: Mapping[str, Commit] = {
+    "EXEC": _set_exec, "SCC": _set_scc, "M0": _set_m0, "PC": _set_pc, "VCC": _set_vcc, "PRIV": _ignore,
+}  # fmt: skip
+
+
+# ---------------------------------------------------------------- addresses
+
+
+def address_fill(inst: Inst, row: state.Wavefront, body: Body, ops: tuple[Operand, ...]) -> Fill:
+    """ADDR: a list per lane, or one integer in wave scope."""
+    base = inst.base
+    if base == "SMEM":
+        return _scalar_address(inst, row, ops)
+    if base == "DS":
+        offset = 0 if {"OFFSET", "OFFSET0", "OFFSET1"} & set(body.reads) else _offset16(inst.fields)
+        reg = inst.fields["ADDR"]
+        return lambda w: [at.lds(v, offset) for v in w.vgprs[reg]]
+    if base in ("MUBUF", "MTBUF"):
+        return _buffer_address(inst, ops)
+    if base in _SEGMENTS:
+        return _flat_address(inst, row)
+    raise Unmodelled(inst.arch, f"addresses of {base}", "emu/step.py")
+
+
+def _flat_address(inst: Inst, row: state.Wavefront) -> Fill:
+    f = inst.fields
+    offset, reg, saddr = at.sign_extend(f["OFFSET"], 13), f["ADDR"], f["SADDR"]
+    has_saddr = saddr != row.null
+    if inst.base == "FLAT_SCRATCH":
+        return _scratch_address(reg if f["SVE"] else None, saddr if has_saddr else None, offset)
+    if "_ADDTID_" in inst.name:
+        return lambda w: [at.flat(w.read_scalar(saddr, 2), offset)] * w.lanes
+    if has_saddr and inst.base == "FLAT_GLOBAL":
+
+        def with_saddr(w: Wave) -> list[int]:
+            scalar = w.read_scalar(saddr, 2)
+            return [at.global_saddr(scalar, v, offset) for v in w.vgprs[reg]]
+
+        return with_saddr
+
+    def without(w: Wave) -> list[int]:
+        high = w.vgprs[(reg + 1) % state.N_VGPRS]
+        return [at.flat(a | b << 32, offset) for a, b in zip(w.vgprs[reg], high, strict=True)]
+
+    return without
+
+
+def _scratch_address(vaddr: int | None, saddr: int | None, offset: int) -> Fill:
+    def fill(w: Wave) -> list[int]:
+        scalar = 0 if saddr is None else w.read_scalar(saddr, 1)
+        vector = [0] * w.lanes if vaddr is None else w.vgprs[vaddr]
+        return [at.scratch(scalar, v, offset) for v in vector]
+
+    return fill
+
+
+def _of_role(ops: tuple[Operand, ...], role: str) -> Operand | None:
+    return next((o for o in ops if o.role == role), None)
+
+
+def _scalar_address(inst: Inst, row: state.Wavefront, ops: tuple[Operand, ...]) -> Fill:
+    base, offset = inst.fields["SBASE"] << 1, at.sign_extend(inst.fields["OFFSET"], 21)
+    soffset = _of_role(ops, "SOFFSET")
+    moved: access.ScalarFetch = (lambda w: 0) if soffset is None else access.scalar_fetch(inst, soffset)
+    if "_BUFFER_" not in inst.name:
+        return lambda w: at.scalar(w.read_scalar(base, 2), moved(w), offset)
+
+    def buffer(w: Wave) -> int:
+        place = at.scalar_buffer(at.Buffer.of(w.read_scalar(base, 4)), moved(w) + offset)
+        w.segment, w.accesses = "buffer", {None: place}
+        return place.address
+
+    return buffer
+
+
+def _buffer_address(inst: Inst, ops: tuple[Operand, ...]) -> Fill:
+    f = inst.fields
+    resource, soffset = f["SRSRC"] << 2, _of_role(ops, "SOFFSET")
+    reg, has_offset, has_index = f["VADDR"], bool(f["OFFEN"]), bool(f["IDXEN"])
+    if soffset is None:
+        raise Unmodelled(inst.arch, f"{inst.name} without SOFFSET", "emu/step.py")
+    moved = access.scalar_fetch(inst, soffset)
+
+    def fill(w: Wave) -> list[int]:
+        v, s = at.Buffer.of(w.read_scalar(resource, 4)), moved(w)
+        nothing = [0] * w.lanes
+        index = w.vgprs[reg] if has_index else nothing
+        offset = w.vgprs[(reg + has_index) % state.N_VGPRS] if has_offset else nothing
+        places = [
+            at.buffer_access(inst.arch, v, s, index[lane] + (lane if v.add_lane else 0), offset[lane] + f["OFFSET"])
+            for lane in range(w.lanes)
+        ]
+        w.accesses = dict(enumerate(places))
+        return [p.address for p in places]
+
+    return fill

@@ -1,0 +1,319 @@
+"""One wave of the reference: registers, memory as its lanes see it, and the faults they cause.
+
+A `Wave` is the `interp.Context` of its instructions. Memory accesses go to the space of the current
+instruction (`segment`); registers written by number in lane scope are kept back until the whole
+instruction has read.
+
+Units:   addresses and sizes in bytes, little endian.
+Errors:  KernelFault with PC, instruction, wave, lane, address and nearest allocation.
+"""
+
+from __future__ import annotations
+
+import ctypes
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+
+from stuntgpu.emu import address as at
+from stuntgpu.emu import softfloat as sf
+from stuntgpu.emu import state
+from stuntgpu.emu.faults import KernelFault
+from stuntgpu.emu.memory import READ, WRITE, AddressSpace
+from stuntgpu.isa.disasm import disassemble
+from stuntgpu.isa.errors import Unmodelled
+from stuntgpu.isa.inst import Inst
+
+M32 = 0xFFFF_FFFF
+
+
+@dataclass(slots=True)
+class Group:
+    """What the waves of one workgroup share. n_arrived: waves that wait at the barrier."""
+
+    lds: bytearray
+    id: state.Triple = (0, 0, 0)
+    name: str = ""
+    entry: int = 0
+    waves: list[Wave] = field(default_factory=list)
+
+
+class Wave:
+    """One wave.
+
+    sgprs     the file below operand number 128: VCC, EXEC and M0 included.
+    vgprs     [VGPR number][lane].
+    segment   space of "MEM" for the current instruction: "flat", "global", "scratch", "scalar", "buffer".
+    atomic    the current instruction is an atomic: addresses must be aligned to the access.
+    accesses  buffer instructions: lane -> where its ADDR lies and what of it is in range.
+    inst      the current instruction, for reports.
+    yields    give up the rest of the quantum.
+    """
+
+    def __init__(self, row: state.Wavefront, space: AddressSpace, group: Group, number: int, lanes: int,
+                 init: state.WaveInit, pc: int, scratch_va: int, scratch_wave_bytes: int) -> None:
+        self.row, self.space, self.group, self.number, self.lanes = row, space, group, number, lanes
+        self.sgprs = [0] * state.N_SGPRS
+        self.vgprs = [[0] * lanes for _ in range(state.N_VGPRS)]
+        self.scc, self.pc = init.scc, pc
+        self.inst: Inst | None = None
+        self.scratch_va, self.scratch_wave_bytes = scratch_va, scratch_wave_bytes
+        self.done = self.at_barrier = self.halted = self.yields = False
+        self.next_pc = pc
+        self.executed = 0
+        self.trapsts = 0
+        self.segment = "flat"
+        self.atomic = False
+        self.accesses: dict[int | None, at.BufferAccess] = {}
+        self.kept_back: list[tuple[str, int, int | None, int]] = []
+        self.action: tuple[str, Sequence[int]] | None = None
+        self.mode_bits = 0
+        self.set_mode(init.mode)
+        self._start(init)
+
+    def _start(self, init: state.WaveInit) -> None:
+        for reg, value in init.sgprs.items():
+            self.sgprs[reg] = value & M32
+        for reg, values in init.vgprs.items():
+            self.vgprs[reg][: len(values)] = [v & M32 for v in values]
+        self.sgprs[state.VCC_LO], self.sgprs[state.VCC_HI] = init.vcc & M32, init.vcc >> 32
+        self.sgprs[self.row.m0] = init.m0
+        self.exec = init.exec_mask
+
+    # ---- masks and MODE
+
+    @property
+    def exec(self) -> int:
+        """64 bits; the upper half is 0 in wave32."""
+        low = self.sgprs[state.EXEC_LO]
+        return low if self.lanes == 32 else low | self.sgprs[state.EXEC_HI] << 32
+
+    @exec.setter
+    def exec(self, value: int) -> None:
+        self.sgprs[state.EXEC_LO] = value & M32
+        if self.lanes == 64:
+            self.sgprs[state.EXEC_HI] = value >> 32
+
+    def mask(self, reg: int) -> int:
+        """A lane mask in a scalar register (a pair in wave64)."""
+        return self.read_scalar(reg, 1 if self.lanes == 32 else 2)
+
+    def set_mask(self, reg: int, value: int) -> None:
+        self.write_scalar(reg, 1 if self.lanes == 32 else 2, value)
+
+    @property
+    def vccz(self) -> int:
+        return int(self.mask(state.VCC_LO) == 0)
+
+    @property
+    def active(self) -> list[int]:
+        """Active lanes, ascending."""
+        mask = self.exec
+        return [lane for lane in range(self.lanes) if mask >> lane & 1]
+
+    def set_mode(self, value: int) -> None:
+        self.mode_bits = value
+        self.mode = sf.mode_of(value)
+
+    # ---- scalar registers by operand number
+
+    def read_scalar(self, reg: int, dwords: int) -> int:
+        """Registers from operand number `reg` on; NULL reads 0 at any size."""
+        if reg < state.N_SGPRS:
+            if reg == self.row.null:
+                return 0
+            value = 0
+            for i in range(dwords):
+                value |= self.sgprs[reg + i] << 32 * i
+            return value
+        if reg in state.APERTURES:
+            return state.APERTURES[reg] & ((1 << 32 * dwords) - 1)
+        special = {state.VCCZ: self.vccz, state.EXECZ: int(self.exec == 0), state.SCC: self.scc}
+        if reg not in special:
+            raise Unmodelled(self.row.arch, f"scalar operand {reg}", "emu/wave.py")
+        return special[reg]
+
+    def write_scalar(self, reg: int, dwords: int, value: int) -> None:
+        """Registers from `reg` on; writes to NULL are dropped."""
+        if reg == self.row.null:
+            return
+        for i in range(dwords):
+            self.sgprs[reg + i] = value >> 32 * i & M32
+
+    # ---- registers by number, for bodies
+
+    def read_reg(self, file: str, index: int, lane: int | None) -> int:
+        if file == "SGPR":
+            return self.read_scalar(index, 1)
+        if file == "HWREG":
+            return self._read_hwreg(index)
+        if lane is None:
+            raise self.fault("illegal instruction", detail="a VGPR without a lane")
+        return self.vgprs[index % state.N_VGPRS][lane % self.lanes]
+
+    def write_reg(self, file: str, index: int, lane: int | None, value: int) -> None:
+        self.kept_back.append((file, index, lane, value))
+
+    def flush_registers(self) -> None:
+        """Do the writes that were kept back, in order."""
+        kept, self.kept_back = self.kept_back, []
+        for file, index, lane, value in kept:
+            if file == "SGPR":
+                self.write_scalar(index, 1, value)
+            elif file == "HWREG":
+                self._write_hwreg(index, value)
+            else:
+                assert lane is not None
+                self.vgprs[index % state.N_VGPRS][lane % self.lanes] = value & M32
+
+    def _read_hwreg(self, index: int) -> int:
+        name = self.row.hwregs.get(index, "")
+        simple = {
+            "MODE": self.mode_bits, "TRAPSTS": self.trapsts, "IB_STS": 0,
+            "FLAT_SCR_LO": self.scratch_va & M32, "FLAT_SCR_HI": self.scratch_va >> 32,
+            "SHADER_CYCLES": self.executed & 0xFFFFF, "SH_MEM_BASES": 0x0001_0002,
+        }  # fmt: skip
+        if name == "STATUS":
+            return self._status()
+        if name not in simple:
+            raise Unmodelled(self.row.arch, f"hardware register {index} {name}".rstrip(), "emu/wave.py")
+        return simple[name]
+
+    def _status(self) -> int:
+        """SQ_WAVE_STATUS: SCC, EXECZ, VCCZ, IN_TG (more than one wave in the workgroup), HALT, VALID."""
+        in_group = len(self.group.waves) > 1
+        return self.scc | (self.exec == 0) << 9 | self.vccz << 10 | in_group << 11 | self.halted << 13 | 1 << 16
+
+    def _write_hwreg(self, index: int, value: int) -> None:
+        name = self.row.hwregs.get(index, "")
+        if name == "MODE":
+            self.set_mode(value)
+        elif name == "TRAPSTS":
+            self.trapsts = value
+        elif name == "STATUS":
+            self.scc = value & 1  # the other bits are the hardware's
+        else:
+            raise Unmodelled(self.row.arch, f"writing hardware register {index} {name}".rstrip(), "emu/wave.py")
+
+    # ---- memory
+
+    def load(self, space: str, lane: int | None, address: int, size: int) -> int:
+        """Little-endian value of `size` bytes."""
+        if self.atomic and address % size:
+            raise self.fault("misaligned access", lane, address, "atomic", f"atomics of {size} bytes are aligned to them")
+        if space == "LDS":
+            return self._lds_load(address & M32, size)
+        if self.segment == "buffer":
+            return self._buffer_load(lane, address, size)
+        if self.segment == "flat" and at.in_lds_aperture(address):
+            return self._lds_load(address & M32, size)
+        if self.segment in ("flat", "scratch") and at.in_scratch_aperture(address):
+            return self._scratch_load(lane, address & M32, size)
+        return self._read(lane, address, size)
+
+    def store(self, space: str, lane: int | None, address: int, size: int, value: int) -> None:
+        data = value.to_bytes(size, "little")
+        if space == "LDS" or (self.segment == "flat" and at.in_lds_aperture(address)):
+            self._lds_store(address & M32, data)
+        elif self.segment == "buffer":
+            self._buffer_store(lane, address, data)
+        elif self.segment in ("flat", "scratch") and at.in_scratch_aperture(address):
+            self._scratch_store(lane, address & M32, data)
+        else:
+            self._write(lane, address, data)
+
+    def _read(self, lane: int | None, address: int, size: int) -> int:
+        region = self.space.find(address, size)
+        if region is None or not region.perms & READ:
+            return self._read_slowly(lane, address, size)
+        return int.from_bytes(ctypes.string_at(region.host + address - region.va, size), "little")
+
+    def _read_slowly(self, lane: int | None, address: int, size: int) -> int:
+        """Reads that cross regions, and those that fault."""
+        self._check(lane, address, size, READ)
+        return int.from_bytes(self.space.read(address, size), "little")
+
+    def _write(self, lane: int | None, address: int, data: bytes) -> None:
+        region = self.space.find(address, len(data))
+        if region is None or not region.perms & WRITE:
+            self._check(lane, address, len(data), WRITE)
+            self.space.write(address, data)
+        else:
+            ctypes.memmove(region.host + address - region.va, data, len(data))
+
+    def _check(self, lane: int | None, address: int, size: int, perms: int) -> None:
+        """Faults at the first byte of [address, address + size) that may not be accessed so."""
+        access = "atomic" if self.atomic else "write" if perms == WRITE else "read"
+        for byte in range(address, address + size):
+            region = self.space.find(byte & at.M64)
+            if region is None or not region.perms & perms:
+                raise self.fault("page fault", lane, byte & at.M64, access,
+                                 detail="" if region is None else f"{access} is not permitted there")
+
+    def _lds_load(self, address: int, size: int) -> int:
+        lds = self.group.lds
+        if address + size <= len(lds):
+            return int.from_bytes(lds[address : address + size], "little")
+        return int.from_bytes(lds[address:].ljust(size, b"\0"), "little") if address < len(lds) else 0
+
+    def _lds_store(self, address: int, data: bytes) -> None:
+        room = len(self.group.lds) - address
+        if room > 0:
+            self.group.lds[address : address + min(room, len(data))] = data[:room]
+
+    def _scratch_pieces(self, lane: int | None, offset: int, size: int, access: str) -> list[tuple[int, int]]:
+        per_lane = self.scratch_wave_bytes // self.lanes
+        if offset + size > per_lane:
+            raise self.fault(
+                "page fault", lane, at.SCRATCH_APERTURE + offset, "atomic" if self.atomic else access,
+                detail=f"scratch offset 0x{offset:x} is outside the lane's 0x{per_lane:x} bytes")
+        return list(at.scratch_pieces(self.scratch_va, self.lanes, lane or 0, offset, size))
+
+    def _scratch_load(self, lane: int | None, offset: int, size: int) -> int:
+        value = shift = 0
+        for va, n in self._scratch_pieces(lane, offset, size, "read"):
+            value |= self._read(lane, va, n) << shift
+            shift += 8 * n
+        return value
+
+    def _scratch_store(self, lane: int | None, offset: int, data: bytes) -> None:
+        done = 0
+        for va, n in self._scratch_pieces(lane, offset, len(data), "write"):
+            self._write(lane, va, data[done : done + n])
+            done += n
+
+    def _buffer_load(self, lane: int | None, address: int, size: int) -> int:
+        value = 0
+        for va, n, shift in self._buffer_pieces(lane, address, size):
+            value |= self._read(lane, va, n) << shift
+        return value
+
+    def _buffer_store(self, lane: int | None, address: int, data: bytes) -> None:
+        for va, n, shift in self._buffer_pieces(lane, address, len(data)):
+            self._write(lane, va, data[shift // 8 : shift // 8 + n])
+
+    def _buffer_pieces(self, lane: int | None, address: int, size: int) -> list[tuple[int, int, int]]:
+        """(VA, bytes, bit position) of the dwords (or the smaller whole) that are in range."""
+        limits = self.accesses[lane]
+        pieces = [(address + i, min(4, size - i), 8 * i) for i in range(0, size, 4)]
+        return [p for p in pieces if limits.low <= p[0] and p[0] + p[1] <= limits.high]
+
+    # ---- actions and faults
+
+    def act(self, action: str, args: Sequence[int]) -> None:
+        """Actions happen after the body, by whoever runs the wave."""
+        self.action = (action, args)
+
+    def fault(self, kind: str, lane: int | None = None, address: int | None = None, access: str = "",
+              detail: str = "") -> KernelFault:
+        """A fault report of the current instruction."""
+        text = "" if self.inst is None else disassemble(self.inst, self.pc)
+        return KernelFault(
+            kind, self.group.name, self.pc, self.pc - self.group.entry, text, self.group.id, self.number,
+            lane, address, access, "" if address is None else self.space.describe(address), detail)
+
+    def final(self) -> state.WaveFinal:
+        n = state.VCC_LO
+        return state.WaveFinal(
+            self.exec, tuple(self.sgprs[:n]), tuple(tuple(v) for v in self.vgprs),
+            self.sgprs[state.VCC_LO] | self.sgprs[state.VCC_HI] << 32, self.scc, self.sgprs[self.row.m0],
+            self.mode_bits, bytes(self.group.lds))
