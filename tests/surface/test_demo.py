@@ -13,6 +13,7 @@ from click.testing import CliRunner
 
 from stuntgpu import demo
 from stuntgpu.demo import show
+from tests.shared import shared_dir
 
 
 class Broken:
@@ -58,3 +59,8 @@ def test_escape_times_of_known_points() -> None:
 def test_unshipped_architecture_names_what_is_shipped() -> None:
     with pytest.raises(FileNotFoundError, match=r"gfx906.*it has .*vadd_f32\.gfx1100\.hsaco"):
         demo.code_object("vadd_f32", "gfx906")
+
+
+def test_golden_vadd_is_the_compiled_kernel_of_the_facts() -> None:
+    golden = shared_dir() / "kernels" / "hsaco" / "gfx1100" / "vadd_f32.hsaco"
+    assert demo.code_object("vadd_f32", "gfx1100") == golden.read_bytes()
