@@ -8,6 +8,7 @@ from __future__ import annotations
 import ctypes
 import logging
 import threading
+import time
 from collections.abc import Callable
 from pathlib import Path
 
@@ -15,7 +16,9 @@ log = logging.getLogger("stuntgpu.doorbell")
 
 NOT_RUNG = 0xFFFF_FFFF_FFFF_FFFF
 SLOTS = 4096
-LONGEST_SLEEP_NS = 1_000_000
+SHORTEST_SLEEP_NS, LONGEST_SLEEP_NS = 20_000, 1_000_000
+QUIET_SLEEP_NS = 4_000_000  # when nothing rang for QUIET_AFTER_S
+QUIET_AFTER_S = 2.0
 ROUND_NS = 200_000_000
 
 SHIM = Path(__file__).resolve().parent.parent / "libstuntgpu.so"
@@ -37,6 +40,7 @@ class Doorbells:
         self._retired: list[Callable[[], None]] = []
         self._lock = threading.Lock()
         self._thread: threading.Thread | None = None
+        self._active_at = 0.0
 
     def watch(self, host: int, handler: Callable[[int], None]) -> int:
         """Watch the u64 at `host`, giving a slot for `unwatch`."""
@@ -46,6 +50,7 @@ class Doorbells:
             if slot is None:
                 raise OSError(f"more than {SLOTS} queues in one server")
             self._handlers[slot] = handler
+            self._active_at = time.monotonic()
             self._bells[slot].seen = NOT_RUNG
             self._bells[slot].at = host
             self._count.value = max(self._handlers) + 1
@@ -70,14 +75,17 @@ class Doorbells:
 
     def _loop(self) -> None:
         poll = ctypes.CDLL(str(SHIM)).stuntgpu_poll_doorbells
-        poll.argtypes = (ctypes.c_void_p, ctypes.c_void_p, ctypes.c_int64, ctypes.c_int64)
+        poll.argtypes = (ctypes.c_void_p, ctypes.c_void_p, ctypes.c_int64, ctypes.c_int64, ctypes.c_int64)
         bells, count = ctypes.addressof(self._bells), ctypes.addressof(self._count)
         while True:
-            slot = poll(bells, count, LONGEST_SLEEP_NS, ROUND_NS)
-            self._deliver(slot)
+            quiet = time.monotonic() - self._active_at > QUIET_AFTER_S
+            sleeps = (QUIET_SLEEP_NS, QUIET_SLEEP_NS) if quiet else (SHORTEST_SLEEP_NS, LONGEST_SLEEP_NS)
+            self._deliver(poll(bells, count, *sleeps, ROUND_NS))
 
     def _deliver(self, slot: int) -> None:
         handler = None
+        if slot >= 0:
+            self._active_at = time.monotonic()
         with self._lock:
             retired, self._retired = self._retired, []
             bell = self._bells[slot] if slot >= 0 else None

@@ -17,8 +17,8 @@ from stuntgpu.mockdrivers.core.seam import Progress, QueueProcessor, Ring
 
 log = logging.getLogger("stuntgpu.queue")
 
-SHORTEST_RETRY_S, LONGEST_RETRY_S = 20e-6, 1e-3
-FAST_RETRIES = 200  # a fence of a neighbour queue usually comes soon
+RETRY_PAUSES_S = ((200, 20e-6), (2000, 1e-3))  # up to so many tries; what is waited for usually comes soon
+LONGEST_RETRY_S = 4e-3
 
 Fault = GuestFault | Unmodelled | Bug
 
@@ -104,7 +104,7 @@ class UserQueue:
 
 
 def _retry_pause_s(tries: int) -> float:
-    return SHORTEST_RETRY_S if tries < FAST_RETRIES else LONGEST_RETRY_S
+    return next((pause for limit, pause in RETRY_PAUSES_S if tries < limit), LONGEST_RETRY_S)
 
 
 def constant_clock() -> int:

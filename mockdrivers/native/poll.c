@@ -10,7 +10,6 @@ struct sg_doorbell {
 };
 
 #define SPINS 64
-#define SHORTEST_NS 20000 /* 20 us */
 
 static int64_t now_ns(void)
 {
@@ -29,18 +28,19 @@ static int moved(const struct sg_doorbell *bells, int n)
     return -1;
 }
 
-/* Index of a doorbell that differs from `seen`, or -1 after timeout_ns. Sleeps grow from 20 us to
- * longest_ns, so an idle server costs next to nothing. The caller updates `seen`; it may add slots and
+/* Index of a doorbell that differs from `seen`, or -1 after timeout_ns. Sleeps grow from shortest_ns to
+ * longest_ns, so that an idle server costs next to nothing. The caller updates `seen`; it may add slots and
  * raise *n meanwhile, but keeps a removed slot's memory mapped until this call has returned. */
-EXPORT int stuntgpu_poll_doorbells(const struct sg_doorbell *bells, const volatile int *n, int64_t longest_ns,
-                                   int64_t timeout_ns)
+EXPORT int stuntgpu_poll_doorbells(const struct sg_doorbell *bells, const volatile int *n, int64_t shortest_ns,
+                                   int64_t longest_ns, int64_t timeout_ns)
 {
-    int64_t start = now_ns(), pause = SHORTEST_NS;
+    int64_t start = now_ns(), pause = shortest_ns;
+    int spins = shortest_ns < longest_ns ? SPINS : 0; /* none for a server that has long been quiet */
     for (int spin = 0;; spin++) {
         int i = moved(bells, *n);
         if (i >= 0)
             return i;
-        if (spin < SPINS) {
+        if (spin < spins) {
             sched_yield();
             continue;
         }
