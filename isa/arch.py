@@ -1,0 +1,264 @@
+"""Architectures as values: `arch("gfx1100")` gives encodings, opcodes and operands of one.
+
+Everything that differs between chips is a column of the row here or a line of the generated
+tables; code takes an `Arch` and never asks for a name. Tables load on first use.
+
+Units:   sizes and positions in bits.
+Errors:  KeyError-like `UnknownArch` for a name that has no row.
+"""
+
+from __future__ import annotations
+
+import importlib
+from dataclasses import dataclass
+from functools import cached_property, lru_cache
+
+from stuntgpu.isa.errors import SpecError
+
+
+class UnknownArch(KeyError):
+    """No such architecture; says which there are."""
+
+    def __str__(self) -> str:
+        return str(self.args[0])
+
+
+@dataclass(frozen=True, slots=True)
+class FieldRow:
+    """A microcode field: `parts` are (offset, count) low bits first; `padding` low bits not stored."""
+
+    name: str
+    parts: tuple[tuple[int, int], ...]
+    padding: int
+
+    @property
+    def bits(self) -> int:
+        return sum(n for _, n in self.parts)
+
+    @property
+    def mask(self) -> int:
+        """The bits of the instruction word it occupies."""
+        return sum(((1 << n) - 1) << at for at, n in self.parts)
+
+    def insert(self, value: int) -> int:
+        """`value` at the field's place in the instruction word; it must fit."""
+        word = 0
+        for at, n in self.parts:
+            word |= (value & ((1 << n) - 1)) << at
+            value >>= n
+        return word
+
+    def extract(self, word: int) -> int:
+        value = shift = 0
+        for at, n in self.parts:
+            value |= (word >> at & ((1 << n) - 1)) << shift
+            shift += n
+        return value
+
+
+@dataclass(frozen=True, slots=True)
+class EncodingRow:
+    """A layout. `form`: "" base, "lit", "dpp8", "dpp16", "dpp", "sdwa"... `mask`/`value` identify it."""
+
+    name: str
+    base: str
+    form: str
+    bits: int
+    mask: int
+    value: int
+    fields: tuple[FieldRow, ...]
+
+    def field(self, name: str) -> FieldRow:
+        for f in self.fields:
+            if f.name == name:
+                return f
+        raise SpecError(f"{self.name} has no field {name}")
+
+    def has(self, name: str) -> bool:
+        return any(f.name == name for f in self.fields)
+
+
+@dataclass(frozen=True, slots=True)
+class OperandRow:
+    """An operand of an instruction: which place it fills, which field holds it ("" = fixed)."""
+
+    role: str
+    field: str
+    is_read: bool
+    is_written: bool
+    type: str
+    fmt: str
+    bits: int
+
+
+@dataclass(frozen=True, slots=True)
+class InstRow:
+    """One (instruction, base encoding). `forms`: "lit", "lit_0".., "dpp8", "dpp16", "sdwa" allowed."""
+
+    base: str
+    opcode: int
+    name: str
+    encoding: str
+    forms: frozenset[str]
+    flags: frozenset[str]
+    operand_text: str
+
+    @property
+    def operands(self) -> tuple[OperandRow, ...]:
+        return parse_operands(self.operand_text)
+
+
+@lru_cache(maxsize=None)
+def parse_operands(text: str) -> tuple[OperandRow, ...]:
+    rows = []
+    for item in text.split():
+        role, _, rest = item.partition("=")
+        field, access, kind, fmt, bits = rest.split(":")
+        rows.append(
+            OperandRow(role, field.replace("-", ""), "r" in access, "w" in access, kind, fmt, int(bits))
+        )
+    return tuple(rows)
+
+
+def parse_field(text: str) -> FieldRow:
+    name, _, layout = text.partition(":")
+    layout, _, padding = layout.partition("<<")
+    parts = []
+    for part in layout.split(","):
+        at, _, count = part.partition("+")
+        parts.append((int(at), int(count)))
+    return FieldRow(name, tuple(parts), int(padding or 0))
+
+
+def parse_ranges(text: str) -> int:
+    """`0-3 7` as the bit set 0x8F."""
+    bits = 0
+    for item in text.split():
+        lo, _, hi = item.partition("-")
+        bits |= (1 << (int(hi or lo) + 1)) - (1 << int(lo))
+    return bits
+
+
+class Tables:
+    """The generated tables of one architecture, parsed."""
+
+    def __init__(self, module: str) -> None:
+        text = importlib.import_module(module)
+        self.encodings = {e.name: e for e in map(self._encoding, text.ENCODINGS.splitlines())}
+        self.rows = tuple(map(self._row, text.INSTRUCTIONS.splitlines()))
+        self.types = {
+            name: parse_ranges(codes)
+            for name, _, codes in (line.partition("|") for line in text.TYPES.splitlines())
+        }
+        self.codes = {
+            int(value): name
+            for value, _, name in (line.partition("|") for line in text.CODES.splitlines())
+        }
+        self._parts: str = text.PARTS
+        self._enums: str = text.ENUMS
+
+    @staticmethod
+    def _encoding(line: str) -> EncodingRow:
+        name, base, form, bits, mask, value, fields = line.split("|")
+        return EncodingRow(
+            name, base, form, int(bits), int(mask, 16), int(value, 16),
+            tuple(map(parse_field, fields.split())),
+        )  # fmt: skip
+
+    @staticmethod
+    def _row(line: str) -> InstRow:
+        base, opcode, name, encoding, forms, flags, operands = line.split("|")
+        return InstRow(
+            base, int(opcode), name, encoding, frozenset(forms.split()), frozenset(flags.split()),
+            operands,
+        )  # fmt: skip
+
+    @cached_property
+    def by_name(self) -> dict[str, tuple[InstRow, ...]]:
+        """Every encoding of an instruction name."""
+        names: dict[str, tuple[InstRow, ...]] = {}
+        for row in self.rows:
+            names[row.name] = (*names.get(row.name, ()), row)
+        return names
+
+    @cached_property
+    def by_base(self) -> dict[tuple[str, int], InstRow]:
+        return {(r.base, r.opcode): r for r in self.rows}
+
+    @cached_property
+    def layouts(self) -> dict[tuple[str, str], EncodingRow]:
+        """(base, form) -> layout."""
+        return {(e.base, e.form): e for e in self.encodings.values()}
+
+    @cached_property
+    def parts(self) -> dict[str, tuple[tuple[FieldRow, dict[str, int]], ...]]:
+        """Immediate type -> its fields and the names of their values."""
+        out: dict[str, tuple[tuple[FieldRow, dict[str, int]], ...]] = {}
+        for line in self._parts.splitlines():
+            name, field, values = line.split("|")
+            pairs = (v.rpartition("=") for v in values.split())
+            named = {n: int(v) for n, _, v in pairs}
+            out[name] = (*out.get(name, ()), (parse_field(field), named))
+        return out
+
+    @cached_property
+    def enums(self) -> dict[str, dict[int, str]]:
+        """Operand type -> value -> name."""
+        out: dict[str, dict[int, str]] = {}
+        for line in self._enums.splitlines():
+            kind, value, name = line.split("|")
+            out.setdefault(kind, {})[int(value)] = name
+        return out
+
+
+@dataclass(frozen=True)
+class Arch:
+    """One architecture.
+
+    family      the vendor's generation, also the name of its XML.
+    wave_sizes  lanes a wave can have; the first is the default of its tools.
+    null, m0    scalar operand numbers; `vcc`, `exec` the low halves; `ttmp` and `n_ttmp` trap temporaries.
+    n_sgprs     addressable s registers.
+    has_semantics  whether instruction semantics are generated for it.
+    has_half_vgprs  whether bit 7 of a 16-bit VGPR field names a half of v0..v127.
+    """
+
+    name: str
+    family: str
+    wave_sizes: tuple[int, ...]
+    null: int
+    m0: int
+    n_sgprs: int
+    has_semantics: bool
+    vcc: int = 106
+    exec: int = 126
+    ttmp: int = 108
+    n_ttmp: int = 16
+    scc: int = 253
+    has_half_vgprs: bool = True
+
+    @cached_property
+    def tables(self) -> Tables:
+        return Tables(f"stuntgpu.isa.tables.{self.name}")
+
+    def __hash__(self) -> int:
+        return hash(self.name)
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, Arch) and self.name == other.name
+
+
+ARCHES = {
+    a.name: a
+    for a in (
+        Arch("gfx1100", "rdna3", (32, 64), null=124, m0=125, n_sgprs=106, has_semantics=True),
+    )
+}
+
+
+def arch(name: str) -> Arch:
+    """The architecture called `name`, for instance "gfx1100". Raises UnknownArch."""
+    row = ARCHES.get(name)
+    if row is None:
+        raise UnknownArch(f"unknown architecture {name!r}; known: {', '.join(sorted(ARCHES))}")
+    return row

@@ -1,0 +1,409 @@
+"""Machine code to `Inst`, by a structure built from the tables of an architecture.
+
+A word is looked up by the bits that identify encoding and opcode; two rows that could claim the
+same word are refused when the structure is built. Words no row claims, operand numbers their type
+does not admit, reserved bits that are set and code that ends early are refused: `encode` gives
+back exactly the bytes of whatever `decode` accepts.
+
+Units:   offsets and sizes in bytes, field positions in bits.
+Errors:  DecodeError says offset, word and reason. SpecError when tables overlap.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from functools import lru_cache
+from itertools import combinations
+
+from stuntgpu.isa.arch import Arch, EncodingRow, FieldRow, InstRow, OperandRow, Tables, arch
+from stuntgpu.isa.errors import SpecError
+from stuntgpu.isa.inst import Inst
+
+LITERAL = 255
+DPP16 = 250
+DPP8, DPP8_FI = 233, 234
+SDWA = 249
+#: SRC0 number -> form of the encoding it announces.
+FORM_OF_CODE = {LITERAL: "lit", DPP16: "dpp16", DPP8: "dpp8", DPP8_FI: "dpp8"}
+SOURCE_VGPR = 256  # first VGPR in a 9-bit source field
+
+
+class DecodeError(ValueError):
+    """Bytes that are no instruction of the architecture."""
+
+    def __init__(self, reason: str, offset: int = 0) -> None:
+        super().__init__(f"offset {offset:#x}: {reason}")
+        self.reason, self.offset = reason, offset
+
+
+Layout = tuple[tuple[str, int, int], ...]  # field name, shift, mask of the shifted value
+SplitLayout = tuple[FieldRow, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Check:
+    """What an operand field may hold: bit `n` of `allowed` says number n may; registers of more
+    than 32 bits start at a multiple of `align`."""
+
+    field: str
+    allowed: int
+    align: int
+
+
+@dataclass(frozen=True, slots=True)
+class Plan:
+    """How to decode one row. `forms` maps a form to its layout; `reserved` must be zero."""
+
+    row: InstRow
+    encoding: EncodingRow
+    bits: int
+    reserved: int
+    layout: Layout
+    split: SplitLayout
+    checks: tuple[Check, ...]
+    literals: frozenset[str]
+    selector: str
+    forms: Mapping[str, EncodingRow]
+
+
+@dataclass(frozen=True, slots=True)
+class Pair:
+    """The VOPD encoding: halves are looked up by their own opcodes."""
+
+    encoding: EncodingRow
+    with_literal: EncodingRow
+    reserved: int
+    x: Mapping[int, Plan]
+    y: Mapping[int, Plan]
+
+
+@dataclass(frozen=True, slots=True)
+class Structure:
+    """`heads[word >> 23]` lists (mask, {word & mask: plan}) that a first word may match."""
+
+    heads: tuple[tuple[tuple[int, Mapping[int, Plan | Pair]], ...], ...]
+
+
+# ---------------------------------------------------------------- building
+
+
+def opcode_bits(encoding: EncodingRow, opcode: int) -> tuple[int, int]:
+    """(mask, value) of encoding and opcode bits together."""
+    mask, value = encoding.mask, encoding.value
+    if encoding.has("OP"):
+        op = encoding.field("OP")
+        mask, value = mask | op.mask, value | op.insert(opcode)
+    return mask, value
+
+
+def layouts(encoding: EncodingRow) -> tuple[Layout, SplitLayout]:
+    """Fields in one piece, and the few in several; OP is the opcode and left out."""
+    whole: list[tuple[str, int, int]] = []
+    split: list[FieldRow] = []
+    for f in encoding.fields:
+        if f.name in ("OP", "OPX", "OPY"):
+            continue
+        if len(f.parts) == 1:
+            at, n = f.parts[0]
+            whole.append((f.name, at, (1 << n) - 1))
+        else:
+            split.append(f)
+    return tuple(whole), tuple(split)
+
+
+def reserved_bits(encoding: EncodingRow) -> int:
+    known = encoding.mask
+    for f in encoding.fields:
+        known |= f.mask
+    return ((1 << encoding.bits) - 1) & ~known
+
+
+def scalars(tables: Tables) -> int:
+    """Every scalar register number."""
+    return tables.types["sdst"] & ((1 << 128) - 1)
+
+
+def admitted(tables: Tables, operand: OperandRow, field: FieldRow) -> int:
+    """Numbers the field may hold, as a bit set; 0 when any will do.
+
+    Wider than the XML where tools and hardware are: any scalar register goes where one does, and
+    where inline integers go, so do the other constants.
+    """
+    wide = field.bits == 9
+    vgprs = ((1 << 256) - 1) << SOURCE_VGPR
+    kind = operand.type
+    if kind in ("vgpr", "src_vgpr"):
+        return vgprs if wide else 0
+    if kind == "src_vgpr_or_inline":
+        return tables.types[kind]
+    if kind in ("sreg_m0_inl", "ssrc_lanesel"):
+        return tables.types["ssrc"] & ~(1 << LITERAL)
+    if kind in ("src", "ssrc"):
+        return tables.types[kind]
+    if field.bits > 7 and kind in ("sreg", "sdst", "exec", "vcc", "smem_offset", "sdst_null"):
+        return scalars(tables)
+    return 0
+
+
+def alignment(operand: OperandRow) -> int:
+    if operand.bits <= 32 or operand.type in ("vgpr", "src_vgpr", "src_vgpr_or_inline"):
+        return 1
+    return 2 if operand.bits == 64 else 4
+
+
+def make_checks(tables: Tables, row: InstRow, encoding: EncodingRow) -> tuple[Check, ...]:
+    checks = []
+    for operand in row.operands:
+        if not operand.field or operand.field in ("SIMM16", "LITERAL"):
+            continue
+        field = encoding.field(operand.field)
+        allowed = admitted(tables, operand, field)
+        align = 1 if field.padding else alignment(operand)
+        if allowed or align > 1:
+            checks.append(Check(operand.field, allowed or (1 << (1 << field.bits)) - 1, align))
+    return tuple(checks)
+
+
+LITERAL_TYPES = ("src", "ssrc")
+
+
+def literal_fields(row: InstRow) -> frozenset[str]:
+    """Source fields in which 255 stands for a literal that follows."""
+    fields = [o for o in row.operands if o.field and o.type in LITERAL_TYPES]
+    allowed = set()
+    for o in fields:
+        index = o.field.removeprefix("V")[-1]
+        if row.base.startswith("VOPD") or {"lit", f"lit_{index}"} & row.forms:
+            allowed.add(o.field)
+        elif row.encoding.endswith("INST_LITERAL"):  # the literal it has anyway
+            allowed.add(o.field)
+    return frozenset(allowed)
+
+
+def make_plan(tables: Tables, row: InstRow) -> Plan:
+    encoding = tables.encodings[row.encoding]
+    whole, split = layouts(encoding)
+    forms = {
+        form: tables.layouts[row.base, form]
+        for form in {f.partition("_")[0] for f in row.forms}
+        if (row.base, form) in tables.layouts
+    }
+    selector = "SRC0" if encoding.has("SRC0") and forms.keys() - {"lit"} else ""
+    return Plan(
+        row, encoding, encoding.bits, reserved_bits(encoding), whole, split,
+        make_checks(tables, row, encoding), literal_fields(row), selector, forms,
+    )  # fmt: skip
+
+
+def make_pair(tables: Tables) -> Pair:
+    encoding, literal = tables.layouts["VOPD", ""], tables.layouts["VOPD", "lit"]
+    halves: dict[str, dict[int, Plan]] = {"VOPDX": {}, "VOPDY": {}}
+    for row in tables.rows:
+        if row.base in halves:
+            halves[row.base][row.opcode] = make_plan(tables, row)
+    return Pair(encoding, literal, reserved_bits(encoding), halves["VOPDX"], halves["VOPDY"])
+
+
+def refuse_overlaps(by_mask: Mapping[int, Mapping[int, Plan | Pair]]) -> None:
+    """SpecError when a word could match two entries."""
+    for (mask_a, a), (mask_b, b) in combinations(by_mask.items(), 2):
+        common = mask_a & mask_b
+        seen = {value & common: plan for value, plan in a.items()}
+        for value, plan in b.items():
+            other = seen.get(value & common)
+            if other is not None:
+                raise SpecError(f"{describe(plan)} and {describe(other)} can claim the same word")
+
+
+def describe(plan: Plan | Pair) -> str:
+    return plan.encoding.name if isinstance(plan, Pair) else f"{plan.encoding.name} {plan.row.name}"
+
+
+def build(tables: Tables) -> Structure:
+    by_mask: dict[int, dict[int, Plan | Pair]] = {}
+    for row in tables.rows:
+        if row.base.startswith("VOPD"):
+            continue
+        plan = make_plan(tables, row)
+        mask, value = opcode_bits(plan.encoding, row.opcode)
+        entries = by_mask.setdefault(mask, {})
+        if value in entries:
+            raise SpecError(f"{describe(plan)} and {describe(entries[value])} are one word")
+        entries[value] = plan
+    if ("VOPD", "") in tables.layouts:
+        pair = make_pair(tables)
+        by_mask.setdefault(pair.encoding.mask, {})[pair.encoding.value] = pair
+    refuse_overlaps(by_mask)
+    return Structure(index(by_mask))
+
+
+def index(
+    by_mask: Mapping[int, Mapping[int, Plan | Pair]],
+) -> tuple[tuple[tuple[int, Mapping[int, Plan | Pair]], ...], ...]:
+    """For each value of the top nine bits, the maps worth asking."""
+    heads: list[list[tuple[int, Mapping[int, Plan | Pair]]]] = [[] for _ in range(512)]
+    for mask, entries in by_mask.items():
+        top = mask >> 23 & 511
+        tops = {value >> 23 & 511 for value in entries}
+        for i in range(512):
+            if i & top in tops:
+                heads[i].append((mask, entries))
+    return tuple(tuple(h) for h in heads)
+
+
+@lru_cache(maxsize=None)
+def structure(name: str) -> Structure:
+    return build(arch(name).tables)
+
+
+# ---------------------------------------------------------------- decoding
+
+
+def find(tree: Structure, word: int) -> Plan | Pair | None:
+    for mask, entries in tree.heads[word >> 23]:
+        plan = entries.get(word & mask)
+        if plan is not None:
+            return plan
+    return None
+
+
+def read_words(code: bytes | memoryview, offset: int, n_bytes: int) -> int:
+    chunk = code[offset : offset + n_bytes]
+    if len(chunk) < n_bytes:
+        raise DecodeError(f"code ends inside an instruction of {n_bytes} bytes", offset)
+    return int.from_bytes(chunk, "little")
+
+
+def extract(word: int, layout: Layout, split: SplitLayout) -> dict[str, int]:
+    fields = {name: word >> at & mask for name, at, mask in layout}
+    for f in split:
+        fields[f.name] = f.extract(word)
+    return fields
+
+
+def announced(plan: Plan, fields: Mapping[str, int], offset: int) -> str:
+    """The form the source fields announce: "", "lit", "dpp8" or "dpp16". Raises DecodeError."""
+    form = ""
+    if plan.selector:
+        form = FORM_OF_CODE.get(fields[plan.selector], "")
+        if form and form != "lit" and form not in plan.forms:
+            raise DecodeError(f"{plan.row.name} has no {form} form", offset)
+        form = "" if form == "lit" else form
+    for check in plan.checks:
+        number = fields[check.field]
+        if not check.allowed >> number & 1:
+            raise DecodeError(f"{plan.row.name}: {check.field} cannot be {number}", offset)
+        if check.align > 1 and number < 128 and number % check.align:
+            raise DecodeError(
+                f"{plan.row.name}: {check.field} {number} is not a multiple of {check.align}", offset
+            )
+        if number == LITERAL and check.field not in plan.literals:
+            if check.field in ("SRC0", "SRC1", "SRC2", "SSRC0", "SSRC1"):
+                raise DecodeError(f"{plan.row.name}: no literal in {check.field}", offset)
+        elif number == LITERAL and form == "":
+            form = "lit"
+        elif number in (DPP16, DPP8, DPP8_FI) and check.field != plan.selector:
+            raise DecodeError(f"{plan.row.name}: {check.field} cannot be {number}", offset)
+    if form == "" or "LITERAL" in fields:
+        return ""
+    return form
+
+
+def decode(name: str, code: bytes | memoryview, offset: int = 0) -> Inst:
+    """The instruction of architecture `name` at `offset` of `code`. Raises DecodeError."""
+    word = read_words(code, offset, 4)
+    plan = find(structure(name), word)
+    if plan is None:
+        raise DecodeError(f"no instruction has the word {word:#010x}", offset)
+    if isinstance(plan, Pair):
+        return decode_pair(name, plan, code, offset)
+    encoding, row = plan.encoding, plan.row
+    if plan.bits > 32:
+        word = read_words(code, offset, plan.bits // 8)
+    if word & plan.reserved:
+        raise DecodeError(f"{row.name}: reserved bits {word & plan.reserved:#x} are set", offset)
+    fields = extract(word, plan.layout, plan.split)
+    form = announced(plan, fields, offset)
+    if form:
+        encoding = plan.forms[form]
+        word = read_words(code, offset, encoding.bits // 8)
+        fields = extract(word, *form_layout(encoding))
+    base = encoding.base
+    return Inst(
+        name, row.name, encoding.name, base, row.opcode, fields, encoding.bits // 8,
+        fields.get("LITERAL"),
+    )  # fmt: skip
+
+
+@lru_cache(maxsize=None)
+def form_layout(encoding: EncodingRow) -> tuple[Layout, SplitLayout]:
+    return layouts(encoding)
+
+
+def decode_pair(name: str, pair: Pair, code: bytes | memoryview, offset: int) -> Inst:
+    """A VOPD pair: both halves share the fields, so that each can resolve VDSTY and the literal."""
+    encoding = pair.encoding
+    word = read_words(code, offset, 8)
+    opx, opy = encoding.field("OPX").extract(word), encoding.field("OPY").extract(word)
+    x, y = pair.x.get(opx), pair.y.get(opy)
+    if x is None or y is None:
+        raise DecodeError(f"no dual instruction has opcodes {opx} and {opy}", offset)
+    if word & pair.reserved:
+        raise DecodeError(f"VOPD: reserved bits {word & pair.reserved:#x} are set", offset)
+    fields = extract(word, *form_layout(encoding))
+    forms = [announced_half(half, fields, offset) for half in (x, y)]
+    if any(forms):
+        encoding = pair.with_literal
+        fields = extract(read_words(code, offset, 12), *form_layout(encoding))
+    literal = fields.get("LITERAL")
+    size = encoding.bits // 8
+    halves = [
+        Inst(name, h.row.name, encoding.name, h.row.base, h.row.opcode, fields, size, literal)
+        for h in (x, y)
+    ]
+    both = f"{x.row.name} :: {y.row.name}"
+    return Inst(
+        name, both, encoding.name, "VOPD", opx << 5 | opy, fields, size, literal, halves[0], halves[1]
+    )
+
+
+def announced_half(plan: Plan, fields: Mapping[str, int], offset: int) -> bool:
+    """Whether a half needs the literal."""
+    return announced(plan, fields, offset) == "lit" or "lit" in plan.encoding.form
+
+
+def decode_all(name: str, code: bytes | memoryview) -> Iterator[tuple[int, Inst | DecodeError]]:
+    """(offset, instruction or error) for all of `code`; an error skips one dword."""
+    offset = 0
+    while offset < len(code):
+        try:
+            inst = decode(name, code, offset)
+        except DecodeError as e:
+            yield offset, e
+            offset += 4
+        else:
+            yield offset, inst
+            offset += inst.size
+
+
+# ---------------------------------------------------------------- encoding
+
+
+def encode(inst: Inst) -> bytes:
+    """The bytes of `inst`, from encoding, opcode and fields. Raises ValueError for a field that
+    does not fit."""
+    a: Arch = arch(inst.arch)
+    encoding = a.tables.encodings[inst.encoding]
+    word = encoding.value
+    values = dict(inst.fields)
+    if inst.base == "VOPD":
+        values["OPX"], values["OPY"] = inst.opcode >> 5, inst.opcode & 31
+    else:
+        values["OP"] = inst.opcode
+    for f in encoding.fields:
+        value = values.get(f.name, 0)
+        if value >> f.bits:
+            raise ValueError(f"{inst.name}: {f.name} = {value} does not fit {f.bits} bits")
+        word |= f.insert(value)
+    return word.to_bytes(encoding.bits // 8, "little")
