@@ -6,6 +6,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+
 from stuntgpu.emu import Gpu, KernelFault
 
 # out[lane] = lane, for one pointer argument
