@@ -14,6 +14,7 @@ from __future__ import annotations
 
 import argparse
 import faulthandler
+import importlib
 import json
 import logging
 import os
@@ -114,9 +115,11 @@ class Server:
         return client
 
     def _warm_up(self, archs: set[str], tier: str) -> None:
-        """Load the executors while the client still sets up its device."""
+        """Load packet processors and executors while the client still sets up its device."""
 
         def load() -> None:
+            for module in ("pm4", "sdma"):
+                importlib.import_module(f"stuntgpu.mockdrivers.core.{module}")
             for arch in sorted(archs):
                 try:
                     self.services.executors.get(arch, tier)
