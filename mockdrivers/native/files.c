@@ -30,6 +30,17 @@ struct file {
 static struct file *table[MAX_FD];
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
 
+/* Around fork, so that no child finds the table locked by a thread it does not have. */
+void sg_files_lock(void)
+{
+    pthread_mutex_lock(&lock);
+}
+
+void sg_files_unlock(void)
+{
+    pthread_mutex_unlock(&lock);
+}
+
 static bool in_range(int fd)
 {
     return fd >= 0 && fd < MAX_FD;

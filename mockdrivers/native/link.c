@@ -318,12 +318,14 @@ bool sg_is_link(int fd)
 
 static void before_fork(void)
 {
+    sg_files_lock();
     pthread_mutex_lock(&lock);
 }
 
 static void parent_after_fork(void)
 {
     pthread_mutex_unlock(&lock);
+    sg_files_unlock();
 }
 
 static void child_after_fork(void)
@@ -338,6 +340,7 @@ static void child_after_fork(void)
     token = 0;
     generation++;
     pthread_mutex_unlock(&lock);
+    sg_files_unlock();
     sg_memory_after_fork();
 }
 

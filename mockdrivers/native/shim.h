@@ -109,6 +109,8 @@ int sg_restore(uint64_t address, uint64_t size, int prot);
 void sg_memory_after_fork(void);
 
 /* files.c: descriptors of devices, and what one does with them */
+void sg_files_lock(void);
+void sg_files_unlock(void);
 int sg_file_opened(int fd); /* after a real open in the tree: fd, or -1 when the device refuses */
 bool sg_file_known(int fd);
 int sg_file_id(int fd); /* the server's id, or -EBADF */

@@ -196,6 +196,38 @@ static void forks(void)
     close(fd);
 }
 
+static volatile int hammering;
+
+static void *hammer(void *argument)
+{
+    while (hammering) {
+        int fd = open("/dev/kfd", O_RDWR);
+        version_works(fd);
+        close(fd);
+    }
+    return argument;
+}
+
+/* A child must find no lock held by a thread it does not have. */
+static void forks_beside_threads(void)
+{
+    pthread_t all[3];
+    hammering = 1;
+    for (int i = 0; i < 3; i++)
+        pthread_create(&all[i], NULL, hammer, NULL);
+    for (int i = 0; i < 30; i++) {
+        pid_t child = fork();
+        if (!child) {
+            alarm(10);
+            _exit(version_works(open("/dev/kfd", O_RDWR)) ? 0 : 1);
+        }
+        CHECK(child_code(child) == 0);
+    }
+    hammering = 0;
+    for (int i = 0; i < 3; i++)
+        pthread_join(all[i], NULL);
+}
+
 static void closes_everything(void)
 {
     int fd = open("/dev/kfd", O_RDWR);
@@ -216,6 +248,7 @@ int main(void)
     through_dlsym();
     threads();
     forks();
+    forks_beside_threads();
     closes_everything();
     return failures ? 1 : 0;
 }
