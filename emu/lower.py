@@ -11,7 +11,7 @@ A walker sees registers, memory and actions only through `Places`.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Protocol
 
 from stuntgpu.emu.lower_approx import APPROXIMATED
@@ -59,8 +59,10 @@ class Places(Protocol):
     def lane_bit(self, name: str) -> Value: ...
     def reg_read(self, x: RegRead, index: Value, lane: Value | None) -> Value: ...
     def reg_write(self, s: RegWrite, index: Value, value: Value, lane: Value | None, mask: Value | None) -> None: ...
-    def load(self, x: Load, addr: Value, mask: Value | None) -> Value: ...
-    def store(self, s: Store, addr: Value, value: Value, mask: Value | None) -> None: ...
+    def mem_load(self, x: Load, address: Callable[[Expr], Value], mask: Value | None) -> Value: ...
+    def mem_store(
+        self, s: Store, address: Callable[[Expr], Value], value: Value, mask: Value | None
+    ) -> None: ...
     def do(self, s: Do, args: Sequence[Value], mask: Value | None) -> None: ...
 
 
@@ -92,8 +94,8 @@ class Body:
                 return self.get_bit(name)
             case RegRead(_, index, lane):
                 return self.places.reg_read(x, self.expr(index), None if lane is None else self.expr(lane))
-            case Load(_, addr, _):
-                return self.places.load(x, self.expr(addr), self.active())
+            case Load():
+                return self.places.mem_load(x, self.expr, self.active())
             case _:
                 raise Bug(f"not an expression: {x!r}")
 
@@ -114,8 +116,8 @@ class Body:
             case RegWrite(_, index, value, lane):
                 where = None if lane is None else self.expr(lane)
                 self.places.reg_write(s, self.expr(index), self.expr(value), where, self.active())
-            case Store(_, addr, value):
-                self.places.store(s, self.expr(addr), self.expr(value), self.active())
+            case Store(_, _, value):
+                self.places.mem_store(s, self.expr, self.expr(value), self.active())
             case Do(_, args):
                 self.places.do(s, [self.expr(a) for a in args], self.active())
             case _:

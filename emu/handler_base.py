@@ -1,0 +1,307 @@
+"""What all handlers share: the frame, operands and state of the wave as LLVM text.
+
+A handler is `i32 handler(wave, record)`: it reads its operands by the offsets in the record, runs the
+row, stores the results and tail-calls the next record's handler. A fault in memory leaves through
+`stop`.
+
+Errors:  Unmodelled for places and actions that handlers do not do.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+
+from stuntgpu.emu import layout, state
+from stuntgpu.emu.forms import Form, Slot
+from stuntgpu.emu.lower_int import shift
+from stuntgpu.emu.lower_text import Emitter, FloatMode, Host, Value
+from stuntgpu.isa.errors import Unmodelled
+from stuntgpu.isa.ir import Do, RegRead, RegWrite, Semantics
+
+#: Symbol prefix; the digest of the form follows.
+PREFIX = "h_"
+
+
+@dataclass(frozen=True, slots=True)
+class Function:
+    """Text of a function and what its module must declare."""
+
+    name: str
+    text: str
+    declarations: Mapping[str, str]
+
+
+def float_mode(mode: int) -> FloatMode:
+    return FloatMode(mode & 0xFF, bool(mode >> state.MODE_FP16_OVFL & 1))
+
+
+class Handler:
+    """Operands and state as LLVM text, for all kinds of handler. Implements `lower.Places`."""
+
+    def __init__(self, form: Form, sem: Semantics, host: Host) -> None:
+        self.form, self.sem = form, sem
+        self.lanes = form.lanes
+        self.e = Emitter(form.lanes, float_mode(form.mode), host)
+        self.cache: dict[tuple[str, int, int], Value] = {}
+        self.constants = dict(form.constants)
+        self.stops = False
+        self.jumps = False
+        self.resumes = False
+
+    # ------------------------------------------------------------ frame
+
+    def function(self) -> Function:
+        e = self.e
+        self.prologue()
+        self.body()
+        self.next()
+        if self.stops:
+            self.stop()
+        name = PREFIX + self.form.digest()
+        head = f"define i32 @{name}(ptr %w, ptr %r) nounwind{' strictfp' if e.strict else ''} {{"
+        lines = [head, "entry:", *e.entry, *self.first, "  br label %body", "body:", *e.lines, "}"]
+        return Function(name, "\n".join(lines), e.declarations)
+
+    def prologue(self) -> None:
+        """Offsets of the record's slots, computed once at the entry."""
+        self.first: list[str] = []
+        for i in range(len(self.form.slots)):
+            at = layout.R_OP + 4 * i
+            self.first += [
+                f"  %rp{i} = getelementptr i8, ptr %r, i64 {at}",
+                f"  %n{i} = load i32, ptr %rp{i}, align 4",
+                f"  %o{i} = zext i32 %n{i} to i64",
+                f"  %p{i} = getelementptr i8, ptr %w, i64 %o{i}",
+            ]
+
+    def body(self) -> None:
+        raise NotImplementedError
+
+    def wave_ptr(self, offset: int) -> str:
+        return self.e.raw(f"getelementptr i8, ptr %w, i64 {offset}")
+
+    def record_ptr(self, offset: int) -> str:
+        return self.e.raw(f"getelementptr i8, ptr %r, i64 {offset}")
+
+    def load(self, ty: str, ptr: str, align: int) -> str:
+        return self.e.raw(f"load {ty}, ptr {ptr}, align {align}")
+
+    def next(self) -> None:
+        """Continue with the following record."""
+        e = self.e
+        following = self.record_ptr(layout.RECORD_BYTES)
+        fn = self.load("ptr", following, 8)
+        self.tail(fn, following)
+
+    def tail(self, fn: str, record: str) -> None:
+        e = self.e
+        e.line(f"%res{e.count} = musttail call i32 {fn}(ptr %w, ptr {record})")
+        e.line(f"ret i32 %res{e.count}")
+        e.count += 1
+
+    def account(self, inclusive: int = 1) -> str:
+        """Charge the straight run up to this record; the new `left`."""
+        e = self.e
+        ordinal = self.load("i32", self.record_ptr(layout.R_ORDINAL), 4)
+        begin = self.load("i32", self.wave_ptr(layout.FROM), 4)
+        run = e.raw(f"sub i32 {ordinal}, {begin}")
+        if inclusive:
+            run = e.raw(f"add i32 {run}, {inclusive}")
+        wide = e.raw(f"sext i32 {run} to i64")
+        at = self.wave_ptr(layout.LEFT)
+        left = e.raw(f"sub i64 {self.load('i64', at, 8)}, {wide}")
+        e.line(f"store i64 {left}, ptr {at}, align 8")
+        return left
+
+    def leave(self, status: int, resume: str) -> None:
+        """Return to the scheduler; `resume` is the record to continue at."""
+        self.e.line(f"store ptr {resume}, ptr {self.wave_ptr(layout.NEXT)}, align 8")
+        self.e.line(f"ret i32 {status}")
+
+    def stop(self) -> None:
+        """The common exit of faults."""
+        self.e.start("stop")
+        self.account()
+        self.leave(layout.FAULT, "%r")
+
+    def stop_if(self, cond: str) -> None:
+        self.stops = True
+        go = self.e.label("go")
+        self.e.branch(cond, "stop", go, rare=True)
+        self.e.start(go)
+
+    # ------------------------------------------------------------ scalar state
+
+    def scalar(self, name: str, width: int) -> Value:
+        """A wave-uniform place as a scalar."""
+        e = self.e
+        with e.scalarly():
+            if name in self.constants:
+                return e.const(self.constants[name], width)
+            if name in STATE_PLACES:
+                return e.zext(STATE_PLACES[name](self), width)
+            slot = self.form.slot(name)
+            if slot < 0:
+                raise Unmodelled(self.form.arch, f"place {name} of {self.form.name}", "emu/handlers.py")
+            return e.zext(self.scalar_slot(slot, width), width)
+
+    def scalar_slot(self, i: int, width: int) -> Value:
+        s = self.form.slots[i]
+        e = self.e
+        with e.scalarly():
+            match s.kind:
+                case "n":
+                    return Value(f"%n{i}", 32)
+                case "scc" | "vccz" | "execz":
+                    return e.zext(STATE_PLACES[s.kind.upper()](self), width)
+                case "m":
+                    return self.mask_slot(i)
+                case "s":
+                    bits = max(s.bits, 32)
+                    v = e.inst(f"load i{bits}, ptr %p{i}, align 4", bits)
+                    if s.bits == 16:
+                        v = e.zext(shift(e, "lshr", v, e.const(16 * s.half, 32)), 16)
+                    return self.modified(s, v)
+                case _:
+                    raise Unmodelled(self.form.arch, f"vector operand {s.name} of {self.form.name} as scalar",
+                                     "emu/handlers.py")
+
+    def modified(self, s: Slot, v: Value) -> Value:
+        """ABS, NEG, and the halves of packed operands."""
+        e = self.e
+        if s.packed and (s.half, s.half_hi) != (0, 1):
+            low = e.zext(shift(e, "lshr", v, e.const(16 * s.half, 32)), 16)
+            high = e.zext(shift(e, "lshr", v, e.const(16 * s.half_hi, 32)), 16)
+            v = e.bin("or", e.zext(low, 32), e.bin("shl", e.zext(high, 32), e.const(16, 32)))
+        if s.packed:
+            flip = (0x8000 if s.neg else 0) | (0x8000_0000 if s.neg_hi else 0)
+            return e.bin("xor", v, e.const(flip, 32)) if flip else v
+        sign = 1 << (s.bits - 1)
+        if s.abs:
+            v = e.bin("and", v, e.const(~sign, v.width))
+        return e.bin("xor", v, e.const(sign, v.width)) if s.neg else v
+
+    def mask_slot(self, i: int) -> Value:
+        """A lane mask as an integer of as many bits as lanes."""
+        return self.e.inst(f"load i{self.lanes}, ptr %p{i}, align 4", self.lanes)
+
+    def exec_mask(self) -> str:
+        """EXEC as i<lanes>."""
+        return self.load(f"i{self.lanes}", self.wave_ptr(layout.EXEC), 4)
+
+    # ------------------------------------------------------------ hardware registers and helpers
+
+    def helper(self, index: int) -> str:
+        table = self.load("ptr", self.wave_ptr(layout.HELPERS), 8)
+        return self.load("ptr", self.e.raw(f"getelementptr ptr, ptr {table}, i64 {index}"), 8)
+
+    def read_hwreg(self, index: Value) -> Value:
+        i = self.e.zext(index, 32)
+        return self.e.inst(f"call i32 {self.helper(layout.HWREG)}(ptr %w, ptr %r, i32 {i.ref})", 32)
+
+    def write_hwreg(self, index: Value, value: Value) -> None:
+        i, v = self.e.zext(index, 32), self.e.zext(value, 32)
+        self.e.line(f"call void {self.helper(layout.SET_HWREG)}(ptr %w, ptr %r, i32 {i.ref}, i32 {v.ref})")
+
+    # ---- registers by number
+
+    def vgpr_at(self, index: Value, lane: Value) -> str:
+        e = self.e
+        number = e.bin("and", e.zext(index, 64), e.const(state.N_VGPRS - 1, 64))
+        which = e.bin("and", e.zext(lane, 64), e.const(self.lanes - 1, 64))
+        at = e.bin("add", e.bin("mul", number, e.const(self.lanes, 64)), which)
+        at = e.bin("add", e.bin("mul", at, e.const(4, 64)), e.const(layout.VGPR_BASE, 64))
+        return e.raw(f"getelementptr i8, ptr %w, i64 {at.ref}")
+
+    def sgpr_at(self, index: Value) -> str:
+        number = self.e.bin("and", self.e.zext(index, 64), self.e.const(127, 64))
+        return self.e.raw(f"getelementptr i32, ptr %w, i64 {number.ref}")
+
+    def reg_read(self, x: RegRead, index: Value, lane: Value | None) -> Value:
+        if x.file == "HWREG":
+            return self.read_hwreg(index)
+        if x.file == "SGPR" or lane is None:
+            return Value(self.load("i32", self.sgpr_at(index), 4), 32)
+        return Value(self.load("i32", self.vgpr_at(index, lane), 4), 32)
+
+    def reg_write(self, s: RegWrite, index: Value, value: Value, lane: Value | None, mask: Value | None) -> None:
+        if s.file == "HWREG":
+            self.write_hwreg(index, value)
+            return
+        at = self.sgpr_at(index) if s.file == "SGPR" or lane is None else self.vgpr_at(index, lane)
+        self.e.line(f"store i32 {self.e.zext(value, 32).ref}, ptr {at}, align 4")
+
+    def resolve(self, addr: Value, size: int, access: int, kind: str, lane: str = "-1") -> str:
+        """Host pointer of an access, null when out of LDS; faults leave."""
+        e = self.e
+        fn = self.helper(layout.RESOLVE[kind])
+        a = e.zext(addr, 64)
+        p = e.raw(f"call ptr {fn}(ptr %w, i32 {lane}, i64 {a.ref}, i32 {size}, i32 {access})")
+        kind_at = self.load("i32", self.wave_ptr(layout.FAULT_KIND), 4)
+        self.stop_if(e.raw(f"icmp ne i32 {kind_at}, 0"))
+        return p
+
+    def load_or_zero(self, p: str, width: int) -> Value:
+        e = self.e
+        some, end, before = e.label("some"), e.label("end"), e.block
+        e.branch(e.raw(f"icmp ne ptr {p}, null"), some, end)
+        e.start(some)
+        v = self.load(f"i{width}", p, 1)
+        e.jump(end)
+        e.start(end)
+        return e.inst(f"phi i{width} [ 0, %{before} ], [ {v}, %{some} ]", width)
+
+    def store_if(self, p: str, value: Value) -> None:
+        e = self.e
+        some, end = e.label("some"), e.label("end")
+        e.branch(e.raw(f"icmp ne ptr {p}, null"), some, end)
+        e.start(some)
+        e.line(f"store i{value.width} {value.ref}, ptr {p}, align 1")
+        e.jump(end)
+        e.start(end)
+
+    def do(self, s: Do, args: Sequence[Value], mask: Value | None) -> None:
+        if s.action in ("nop", "memory_barrier", "sendmsg"):
+            return
+        raise Unmodelled(self.form.arch, f"action {s.action} inside {self.form.name}", "emu/handlers.py")
+
+
+def _state_exec(h: Handler) -> Value:
+    return h.e.zext(Value(h.exec_mask(), h.lanes), 64)
+
+
+def _is_zero(h: Handler, ref: str) -> Value:
+    return h.e.inst(f"icmp eq i{h.lanes} {ref}, 0", 1)
+
+
+def state_pc(h: Handler) -> Value:
+    code = h.load("i64", h.wave_ptr(layout.CODE), 8)
+    return h.e.inst(f"add i64 {code}, {h.load('i64', h.record_ptr(layout.R_PC), 8)}", 64)
+
+
+def _state_scc(h: Handler) -> Value:
+    return h.e.zext(Value(h.load("i32", h.wave_ptr(layout.SCC), 4), 32), 1)
+
+
+def _state_ieee(h: Handler) -> Value:
+    mode = Value(h.load("i32", h.wave_ptr(layout.MODE), 4), 32)
+    return h.e.zext(shift(h.e, "lshr", mode, h.e.const(state.MODE_IEEE, 32)), 1)
+
+
+def _state_m0(h: Handler) -> Value:
+    return Value(h.load("i32", h.wave_ptr(state.wavefront(h.form.arch).m0 * 4), 4), 32)
+
+
+STATE_PLACES: Mapping[str, Callable[[Handler], Value]] = {
+    "EXEC": _state_exec,
+    "SCC": _state_scc,
+    "M0": _state_m0,
+    "VCCZ": lambda h: _is_zero(h, h.load(f"i{h.lanes}", h.wave_ptr(layout.VCC), 4)),
+    "EXECZ": lambda h: _is_zero(h, h.exec_mask()),
+    "PC": state_pc,
+    "WAVE32": lambda h: h.e.const(int(h.lanes == 32), 1),
+    "LANES": lambda h: h.e.const(h.lanes, 32),
+    "MODE_IEEE": _state_ieee,
+    "PRIV": lambda h: h.e.const(0, 1),
+}

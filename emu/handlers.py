@@ -1,0 +1,49 @@
+"""From forms to LLVM modules: picks the kind of handler, joins functions that compile together.
+
+Errors:  Unmodelled for what no handler does.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+from stuntgpu.emu.forms import Form, row
+from stuntgpu.emu.handler_base import PREFIX, Function, Handler
+from stuntgpu.emu.handler_lane import LaneHandler
+from stuntgpu.emu.handler_loop import LoopHandler
+from stuntgpu.emu.handler_wave import WaveHandler
+from stuntgpu.emu.lower import NotVector
+from stuntgpu.emu.lower_text import Host
+
+#: Branch weights of the exits that are hardly ever taken.
+_RARE = '!0 = !{!"branch_weights", i32 1, i32 2000}'
+
+
+def build(form: Form, host: Host) -> Function:
+    """The handler of a form. Raises Unmodelled."""
+    facts = row(form.arch, form.name)
+    if facts.sem.scope == "wave":
+        return WaveHandler(form, facts.sem, host).function()
+    if facts.is_atomic:
+        return LoopHandler(form, facts.sem, host).function()
+    try:
+        return LaneHandler(form, facts.sem, host).function()
+    except NotVector:
+        return LoopHandler(form, facts.sem, host).function()
+
+
+def symbol(form: Form) -> str:
+    return PREFIX + form.digest()
+
+
+def module(functions: Iterable[Function]) -> str:
+    """LLVM assembly of functions that compile together."""
+    declarations: dict[str, str] = {}
+    texts = []
+    for f in functions:
+        declarations.update(f.declarations)
+        texts.append(f.text)
+    return "\n".join([*declarations.values(), *texts, _RARE, ""])
+
+
+__all__ = ["Function", "Handler", "build", "module", "symbol"]

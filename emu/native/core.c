@@ -1,0 +1,462 @@
+/* Dispatch: starts waves, runs the waves of resident workgroups in turn, counts, reports.
+ *
+ * A worker runs workgroups one thread at a time; several workers share one `Shared`. sg_run returns to
+ * the caller for whatever needs it: code not decoded yet, a float mode without a program, a fault, the
+ * end of a slice (so that the caller can look whether the launch was cancelled).
+ */
+#include "core.h"
+
+#include <stdatomic.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+
+enum { RUN_DONE = 0, RUN_SLICE = 1, RUN_CODE = 2, RUN_MODE = 3, RUN_FAULT = 4, RUN_MEMORY = 5 };
+enum { MAX_VARIANTS = 32 };
+
+typedef struct {
+  u32 mode; /* float bits of MODE it was compiled for */
+  u32 pad;
+  const Record *records;
+} Variant;
+
+/* A decoded program: `index[offset / 4]` is 1 + record number of the instruction at first + offset. */
+typedef struct {
+  const u32 *index;
+  i64 first;
+  u64 n_index;
+  u64 n_records;
+  const u32 *pool; /* constants, copied into each wave */
+  u64 n_pool;
+  u64 entry; /* record number */
+  u64 n_variants;
+  Variant variants[MAX_VARIANTS];
+} Program;
+
+typedef struct {
+  _Atomic u64 next_group;
+  u64 n_groups;
+  _Atomic u32 stop;
+} Shared;
+
+typedef struct {
+  u64 code;
+  u32 grid[3], workgroup[3], groups[3];
+  u32 lanes, mode, n_user, id_bits, info_bit, item_ids, ids_in_ttmp;
+  u32 user[32];
+  u32 n_vgprs;
+  u64 lds_bytes;
+  u64 scratch_va, scratch_wave_bytes;
+} LaunchInfo;
+
+typedef struct Slot {
+  u8 *memory; /* waves, then LDS */
+  u32 n_waves, n_ended, in_use, index;
+} Slot;
+
+typedef struct {
+  const Program *program;
+  const Space *space;
+  Shared *shared;
+  LaunchInfo launch;
+  u64 wave_bytes, waves_per_group, max_slots;
+  i64 quantum, slice, budget; /* budget < 0: none */
+  u64 random;
+  u64 mode_mask;
+  /* results */
+  u64 instructions, n_waves, n_workgroups;
+  Wave *subject; /* the wave RUN_CODE, RUN_MODE, RUN_FAULT is about */
+  /* private */
+  Slot *slots;
+  u64 n_slots, at_slot, at_wave, pass_left;
+} Worker;
+
+/* ---------------------------------------------------------------- slots */
+
+static u64 slot_bytes(const Worker *k) {
+  u64 bytes = k->wave_bytes * k->waves_per_group + k->launch.lds_bytes;
+  return (bytes + 4095) & ~4095ull;
+}
+
+static Wave *wave_of(const Worker *k, const Slot *slot, u64 i) { return (Wave *)(slot->memory + i * k->wave_bytes); }
+
+SG_API void sg_release(Worker *k) {
+  for (u64 i = 0; i < k->n_slots; i++)
+    munmap(k->slots[i].memory, slot_bytes(k));
+  free(k->slots);
+  k->slots = NULL;
+  k->n_slots = 0;
+}
+
+static Slot *new_slot(Worker *k) {
+  for (u64 i = 0; i < k->n_slots; i++)
+    if (!k->slots[i].in_use)
+      return &k->slots[i];
+  if (k->n_slots == k->max_slots)
+    return NULL;
+  if (!k->slots)
+    k->slots = calloc(k->max_slots, sizeof(Slot));
+  if (!k->slots)
+    return NULL;
+  void *p = mmap(NULL, slot_bytes(k), PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+  if (p == MAP_FAILED)
+    return NULL;
+  Slot *slot = &k->slots[k->n_slots++];
+  slot->memory = p;
+  return slot;
+}
+
+/* ---------------------------------------------------------------- wave start */
+
+static const Record *records_of(const Worker *k, u32 mode) {
+  const Program *p = k->program;
+  for (u64 i = 0; i < p->n_variants; i++)
+    if (p->variants[i].mode == (mode & k->mode_mask))
+      return p->variants[i].records;
+  return NULL;
+}
+
+static void start_sgprs(const Worker *k, Wave *w, u32 n_waves) {
+  const LaunchInfo *l = &k->launch;
+  u32 at = l->n_user;
+  memcpy(w->s, l->user, at * sizeof(u32));
+  if (l->ids_in_ttmp) {
+    w->s[108 + 9] = w->group[0];
+    w->s[108 + 7] = w->group[1] | w->group[2] << 16;
+    return;
+  }
+  for (u32 i = 0; i < 3; i++)
+    if (l->id_bits >> i & 1)
+      w->s[at++] = w->group[i];
+  if (l->info_bit)
+    w->s[at] = (w->wave_in_group == 0 ? 1u << 31 : 0) | n_waves;
+}
+
+static void start_ids(const Worker *k, Wave *w, const u32 size[3], u32 base, u32 active) {
+  u32 *v0 = (u32 *)((u8 *)w + VGPR_BASE);
+  u32 x = base % size[0], y = base / size[0] % size[1], z = base / (size[0] * size[1]);
+  for (u32 i = 0; i < active; i++) {
+    v0[i] = x | (k->launch.item_ids >= 1 ? y << 10 : 0) | (k->launch.item_ids >= 2 ? z << 20 : 0);
+    if (++x == size[0]) {
+      x = 0;
+      if (++y == size[1])
+        y = 0, z++;
+    }
+  }
+}
+
+static void blank_wave(const Worker *k, Wave *w, Slot *slot, u32 group, u32 number) {
+  const LaunchInfo *l = &k->launch;
+  const Program *p = k->program;
+  memset(w, 0, sizeof *w);
+  memset((u8 *)w + VGPR_BASE, 0, (u64)l->n_vgprs * l->lanes * 4);
+  memcpy((u8 *)w + VGPR_BASE + (u64)N_VGPR_SLOTS * l->lanes * 4, p->pool, p->n_pool * 4);
+  w->lanes = l->lanes;
+  w->mode = l->mode;
+  w->code = l->code;
+  w->helpers = sg_helpers;
+  w->space = k->space;
+  w->lds = slot->memory + k->wave_bytes * k->waves_per_group;
+  w->lds_size = l->lds_bytes;
+  w->group_index = group;
+  w->wave_in_group = number;
+  w->scratch_size = l->scratch_wave_bytes;
+  w->scratch_va = l->scratch_va + (group * k->waves_per_group + number) * l->scratch_wave_bytes;
+  if (w->scratch_size)
+    w->scratch_host = sg_resolve(w, 0, w->scratch_va, (u32)w->scratch_size, 2);
+  w->fault_kind = FAULT_NONE;
+}
+
+static int enter(const Worker *k, Wave *w) {
+  const Record *records = records_of(k, w->mode);
+  w->next = records ? records + k->program->entry : NULL;
+  w->from = records ? w->next->ordinal : 0;
+  return records != NULL;
+}
+
+static Slot *start_group(Worker *k, u32 group) {
+  const LaunchInfo *l = &k->launch;
+  Slot *slot = new_slot(k);
+  if (!slot)
+    return NULL;
+  u32 id[3] = {group % l->groups[0], group / l->groups[0] % l->groups[1], group / (l->groups[0] * l->groups[1])};
+  u32 size[3], items = 1;
+  for (u32 i = 0; i < 3; i++) {
+    u32 rest = l->grid[i] - id[i] * l->workgroup[i];
+    size[i] = rest < l->workgroup[i] ? rest : l->workgroup[i];
+    items *= size[i];
+  }
+  slot->n_waves = (items + l->lanes - 1) / l->lanes;
+  slot->n_ended = 0, slot->in_use = 1, slot->index = group;
+  memset(slot->memory + k->wave_bytes * k->waves_per_group, 0, l->lds_bytes);
+  for (u32 i = 0; i < slot->n_waves; i++) {
+    Wave *w = wave_of(k, slot, i);
+    u32 base = i * l->lanes, active = items - base < l->lanes ? items - base : l->lanes;
+    blank_wave(k, w, slot, group, i);
+    memcpy(w->group, id, sizeof id);
+    u64 exec = active == 64 ? ~0ull : (1ull << active) - 1;
+    w->s[EXEC_NO] = (u32)exec, w->s[EXEC_NO + 1] = (u32)(exec >> 32);
+    start_sgprs(k, w, slot->n_waves);
+    start_ids(k, w, size, base, active);
+    enter(k, w);
+  }
+  k->n_workgroups++, k->n_waves += slot->n_waves;
+  return slot;
+}
+
+/* One wave whose registers the caller fills in before sg_run; NULL without memory. */
+SG_API Wave *sg_single(Worker *k) {
+  Slot *slot = new_slot(k);
+  if (!slot)
+    return NULL;
+  slot->n_waves = 1, slot->n_ended = 0, slot->in_use = 1, slot->index = 0;
+  memset(slot->memory + k->wave_bytes * k->waves_per_group, 0, k->launch.lds_bytes);
+  Wave *w = wave_of(k, slot, 0);
+  blank_wave(k, w, slot, 0, 0);
+  enter(k, w);
+  k->n_workgroups++, k->n_waves++;
+  return w;
+}
+
+/* ---------------------------------------------------------------- running */
+
+static const Record *lookup(const Worker *k, const Wave *w) {
+  const Program *p = k->program;
+  const Record *records = records_of(k, w->mode);
+  i64 offset = (i64)(w->pc - w->code) - p->first;
+  if (!records || offset < 0 || offset & 3 || (u64)offset / 4 >= p->n_index || !p->index[offset / 4])
+    return NULL;
+  return records + (p->index[offset / 4] - 1);
+}
+
+/* After a mode change: the same record of another variant. */
+static int change_mode(const Worker *k, Wave *w) {
+  const Record *records = records_of(k, w->mode);
+  if (!records)
+    return 0;
+  const Program *p = k->program;
+  for (u64 i = 0; i < p->n_variants; i++) {
+    const Record *old = p->variants[i].records;
+    if (w->next >= old && w->next < old + p->n_records) {
+      w->next = records + (w->next - old);
+      return 1;
+    }
+  }
+  return 0;
+}
+
+static int out_of_budget(Worker *k, Wave *w) {
+  if (k->budget < 0 || k->instructions <= (u64)k->budget)
+    return 0;
+  w->fault_kind = FAULT_BUDGET;
+  return 1;
+}
+
+enum { STEP_YIELD = 16, STEP_STOP = 17 };
+
+/* Run one wave until it ends, waits or used up its quantum. Returns a WAVE_ state, STEP_YIELD, or
+ * STEP_STOP with *why set: the caller of sg_run is needed. */
+static int run_wave(Worker *k, Wave *w, int *why) {
+  k->subject = w;
+  w->left = k->quantum;
+  for (;;) {
+    i64 before = w->left;
+    w->from = w->next->ordinal;
+    i32 status = w->next->fn(w, w->next);
+    u64 used = (u64)(before - w->left);
+    k->instructions += used;
+    k->slice -= (i64)used;
+    if (status == ST_FAULT || out_of_budget(k, w))
+      return *why = RUN_FAULT, STEP_STOP;
+    switch (status) {
+      case ST_END:
+        return w->state = WAVE_ENDED;
+      case ST_HALT:
+        return w->state = WAVE_HALTED;
+      case ST_BARRIER:
+        return w->state = WAVE_AT_BARRIER;
+      case ST_YIELD:
+        return STEP_YIELD;
+      case ST_MODE:
+        if (!change_mode(k, w))
+          return *why = RUN_MODE, STEP_STOP;
+        break;
+      default: {
+        const Record *next = lookup(k, w);
+        if (!next)
+          return *why = RUN_CODE, STEP_STOP;
+        w->next = next;
+      }
+    }
+    if (w->left <= 0)
+      return STEP_YIELD;
+  }
+}
+
+static u64 draw(Worker *k) {
+  k->random ^= k->random << 13, k->random ^= k->random >> 7, k->random ^= k->random << 17;
+  return k->random;
+}
+
+/* All waves that have not ended wait at the barrier: let them go. */
+static int open_barrier(Worker *k, Slot *slot) {
+  u32 waiting = 0;
+  for (u32 i = 0; i < slot->n_waves; i++) {
+    u32 state = wave_of(k, slot, i)->state;
+    if (state == WAVE_READY)
+      return 0;
+    waiting += state == WAVE_AT_BARRIER;
+  }
+  for (u32 i = 0; waiting && i < slot->n_waves; i++) {
+    Wave *w = wave_of(k, slot, i);
+    if (w->state == WAVE_AT_BARRIER)
+      w->state = WAVE_READY;
+  }
+  return waiting != 0;
+}
+
+/* Turn of one workgroup: its waves in order until all ended or each one gave up its quantum. */
+static int run_group(Worker *k, Slot *slot, int *why) {
+  for (;;) {
+    u32 yielded = 0;
+    u32 start = k->random ? (u32)(draw(k) % slot->n_waves) : 0;
+    for (u32 j = 0; j < slot->n_waves; j++) {
+      Wave *w = wave_of(k, slot, (start + j) % slot->n_waves);
+      if (w->state != WAVE_READY)
+        continue;
+      int state = run_wave(k, w, why);
+      if (state == STEP_STOP)
+        return STEP_STOP;
+      slot->n_ended += state == WAVE_ENDED;
+      yielded += state == STEP_YIELD;
+    }
+    if (slot->n_ended == slot->n_waves) {
+      slot->in_use = 0;
+      return WAVE_ENDED;
+    }
+    if (!open_barrier(k, slot) && yielded == 0) {
+      k->subject = wave_of(k, slot, 0);
+      for (u32 i = 0; i < slot->n_waves; i++)
+        if (wave_of(k, slot, i)->state == WAVE_HALTED)
+          k->subject = wave_of(k, slot, i);
+      k->subject->fault_kind = FAULT_DEADLOCK;
+      *why = RUN_FAULT;
+      return STEP_STOP;
+    }
+    if (yielded)
+      return STEP_YIELD;
+  }
+}
+
+static int next_group(Worker *k) {
+  u64 group = atomic_load(&k->shared->next_group);
+  do {
+    if (group >= k->shared->n_groups)
+      return 0;
+  } while (!atomic_compare_exchange_weak(&k->shared->next_group, &group, group + 1));
+  if (start_group(k, (u32)group))
+    return 1;
+  /* no room: put it back when nobody else took one since, which a single taker guarantees */
+  u64 taken = group + 1;
+  atomic_compare_exchange_strong(&k->shared->next_group, &taken, group);
+  return 0;
+}
+
+static u64 n_resident(const Worker *k) {
+  u64 n = 0;
+  for (u64 i = 0; i < k->n_slots; i++)
+    n += k->slots[i].in_use;
+  return n;
+}
+
+/* Until all workgroups are done or the caller is needed (see RUN_). A further workgroup starts when
+ * none is resident, or when a whole pass over the resident ones ended none: they may wait for it. */
+SG_API int sg_run(Worker *k) {
+  for (;;) {
+    if (atomic_load(&k->shared->stop))
+      return RUN_DONE;
+    if (!n_resident(k) && !next_group(k)) {
+      if (atomic_load(&k->shared->next_group) >= k->shared->n_groups)
+        return RUN_DONE;
+      return RUN_MEMORY;
+    }
+    int ended = 0;
+    u64 n = k->n_slots;
+    u64 start = k->random ? draw(k) % n : 0;
+    for (u64 j = 0; j < n; j++) {
+      Slot *slot = &k->slots[(start + j) % n];
+      while (slot->in_use) {
+        int why = RUN_DONE;
+        int state = run_group(k, slot, &why);
+        if (state == STEP_STOP)
+          return why;
+        if (state == STEP_YIELD)
+          break;
+        ended = 1;
+        if (!next_group(k))
+          break;
+      }
+      if (k->slice <= 0)
+        return RUN_SLICE;
+    }
+    if (!ended && n_resident(k) < k->max_slots)
+      next_group(k);
+  }
+}
+
+/* ---------------------------------------------------------------- handlers in C */
+
+ALWAYS_INLINE void account(Wave *w, const Record *r, u32 inclusive) {
+  w->left -= (i64)(r->ordinal + inclusive) - (i64)w->from;
+  w->next = r;
+}
+
+SG_API i32 sg_op_endpgm(Wave *w, const Record *r) { return account(w, r, 1), ST_END; }
+SG_API i32 sg_op_halt(Wave *w, const Record *r) { return account(w, r, 1), w->next = r + 1, ST_HALT; }
+SG_API i32 sg_op_barrier(Wave *w, const Record *r) { return account(w, r, 1), w->next = r + 1, ST_BARRIER; }
+SG_API i32 sg_op_yield(Wave *w, const Record *r) { return account(w, r, 1), w->next = r + 1, ST_YIELD; }
+
+static i32 stop(Wave *w, const Record *r, u32 kind) {
+  account(w, r, 1);
+  w->fault_kind = kind;
+  w->fault_argument = r->op[0];
+  return ST_FAULT;
+}
+
+SG_API i32 sg_op_illegal(Wave *w, const Record *r) { return stop(w, r, FAULT_ILLEGAL); }
+SG_API i32 sg_op_unmodelled(Wave *w, const Record *r) { return stop(w, r, FAULT_UNMODELLED); }
+SG_API i32 sg_op_trap(Wave *w, const Record *r) { return stop(w, r, FAULT_TRAP); }
+
+/* Glue records that are no instructions: code continues elsewhere, or is not decoded yet. */
+SG_API i32 sg_op_goto(Wave *w, const Record *r) {
+  account(w, r, 0);
+  w->from = r->target->ordinal;
+  return r->target->fn(w, r->target);
+}
+SG_API i32 sg_op_undecoded(Wave *w, const Record *r) {
+  account(w, r, 0);
+  w->pc = w->code + (u64)r->pc;
+  return ST_JUMP;
+}
+
+/* ---------------------------------------------------------------- hardware registers */
+
+enum { HW_MODE = 1 };
+
+u32 sg_hwreg(Wave *w, u32 id) { return id == HW_MODE ? w->mode : 0; }
+
+void sg_set_hwreg(Wave *w, u32 id, u32 value) {
+  if (id == HW_MODE)
+    w->mode = value;
+}
+
+/* Sizes and offsets that Python mirrors, in the order of emu/layout.py. */
+SG_API u64 sg_layout(u32 i) {
+  static const u64 values[] = {
+      sizeof(Wave), sizeof(Record), sizeof(Worker), sizeof(Program), offsetof(Wave, scc), offsetof(Wave, mode),
+      offsetof(Wave, next), offsetof(Wave, left), offsetof(Wave, from), offsetof(Wave, pc), offsetof(Wave, code),
+      offsetof(Wave, fault_kind), offsetof(Wave, helpers), offsetof(Wave, lds), offsetof(Wave, scratch_va),
+      VGPR_BASE, N_VGPR_SLOTS, SINK,
+  };
+  return i < sizeof values / sizeof *values ? values[i] : 0;
+}

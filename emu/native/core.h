@@ -1,0 +1,104 @@
+/* State shared by the generated handlers, the scheduler and the memory helpers.
+ *
+ * Offsets are mirrored in emu/layout.py (tests compare them with sg_layout()).
+ * Units: sizes in bytes; addresses are GPU VAs unless the name says host.
+ */
+#ifndef STUNTGPU_EMU_CORE_H
+#define STUNTGPU_EMU_CORE_H
+
+#include <stddef.h>
+#include <stdint.h>
+
+typedef uint8_t u8;
+typedef uint16_t u16;
+typedef uint32_t u32;
+typedef uint64_t u64;
+typedef int32_t i32;
+typedef int64_t i64;
+
+#define SG_API __attribute__((visibility("default")))
+#define ALWAYS_INLINE static inline __attribute__((always_inline))
+#define LIKELY(x) __builtin_expect(!!(x), 1)
+#define UNLIKELY(x) __builtin_expect(!!(x), 0)
+
+/* Same layout as emu.memory.CRegion. */
+typedef struct {
+  u64 va, size, host, perms;
+} Region;
+
+typedef struct {
+  const Region *regions; /* sorted by va */
+  u64 count;
+} Space;
+
+enum { PERM_READ = 1, PERM_WRITE = 2, PERM_EXECUTE = 4 };
+
+struct Wave;
+struct Record;
+typedef i32 (*Handler)(struct Wave *, const struct Record *);
+
+/* One pre-decoded instruction: 64 bytes. Handlers tail-call the handler of record + 1. */
+typedef struct Record {
+  Handler fn;
+  i64 pc;                       /* byte offset from the program's entry */
+  const struct Record *target;  /* branch target, or NULL */
+  u32 ordinal;                  /* instructions before this one in address order */
+  u32 size;                     /* bytes of the instruction */
+  u32 op[8];                    /* byte offsets into the wave, or immediates */
+} Record;
+
+/* What a handler returns to the scheduler. The accounting of `left` is done before. */
+enum {
+  ST_YIELD = 0,   /* resume at next */
+  ST_END = 1,
+  ST_BARRIER = 2, /* resume at next once all waves of the workgroup are here */
+  ST_JUMP = 3,    /* continue at absolute address pc */
+  ST_MODE = 4,    /* float mode changed: continue at next, in the program variant of the mode */
+  ST_FAULT = 5,   /* next is the faulting record */
+  ST_HALT = 6,
+};
+
+enum {
+  FAULT_NONE = 0,
+  FAULT_PAGE = 1,
+  FAULT_ILLEGAL = 2,
+  FAULT_UNMODELLED = 3,
+  FAULT_TRAP = 4,
+  FAULT_BUDGET = 5,
+  FAULT_DEADLOCK = 6,
+};
+enum { ACCESS_READ = 1, ACCESS_WRITE = 2, ACCESS_ATOMIC = 3 };
+enum { WAVE_READY = 0, WAVE_AT_BARRIER = 1, WAVE_ENDED = 2, WAVE_HALTED = 3 };
+
+enum { VGPR_BASE = 4096, N_VGPR_SLOTS = 260, SINK = 240, EXEC_NO = 126, VCC_NO = 106 };
+
+typedef struct Wave {
+  u32 s[256]; /* scalar file by operand number; [240..255] swallow writes to NULL */
+  u32 scc;
+  u32 mode;
+  const Record *next;
+  i64 left;  /* instructions left in this quantum, exact when the wave is not running */
+  u32 from;  /* ordinal where the current straight run began */
+  u32 state;
+  u64 pc;
+  u64 code; /* absolute address of record.pc == 0 */
+  u64 fault_address;
+  u32 fault_lane, fault_access, fault_kind, lanes;
+  u8 *lds;
+  u64 lds_size;
+  u64 scratch_va, scratch_size;
+  u8 *scratch_host;
+  const Space *space;
+  Region last; /* the region used last */
+  const void *const *helpers;
+  u32 group_index, wave_in_group;
+  u32 group[3];
+  u32 fault_argument;
+} Wave;
+
+_Static_assert(sizeof(Record) == 64, "Record");
+_Static_assert(sizeof(Wave) <= VGPR_BASE, "Wave header");
+
+u8 *sg_resolve(Wave *w, u32 lane, u64 address, u32 size, u32 access);
+extern const void *const sg_helpers[];
+#endif
