@@ -215,6 +215,28 @@ def sub_u(w: int, a: str = "S0", b: str = "S1") -> str:
     )
 
 
+def add_carry(carry_in: bool) -> str:
+    """V_ADD_CO(_CI)_U32: with CLAMP all ones when a carry leaves."""
+    exact = "(add (zext:64 S0:32) (zext:64 S1:32))"
+    if carry_in:
+        exact = f"(add {exact} (zext:64 (bit VCC)))"
+    return (
+        f"(set sum {exact}) (set carry (extract:1 sum:64 32:32)) (setbit VCC carry:1)"
+        " (set D0 (select:32 (and CLAMP:1 carry:1) 0xffffffff:32 (trunc:32 sum:64)))"
+    )
+
+
+def sub_borrow(a: str, b: str, borrow_in: bool) -> str:
+    """V_SUB(REV)_CO(_CI)_U32: with CLAMP zero when a borrow leaves."""
+    exact = f"(sub (zext:64 {a}:32) (zext:64 {b}:32))"
+    if borrow_in:
+        exact = f"(sub {exact} (zext:64 (bit VCC)))"
+    return (
+        f"(set difference {exact}) (set borrow (extract:1 difference:64 63:32)) (setbit VCC borrow:1)"
+        " (set D0 (select:32 (and CLAMP:1 borrow:1) 0:32 (trunc:32 difference:64)))"
+    )
+
+
 def _limit(w: int, negative: str) -> str:
     return f"(select:{w} {negative} {1 << w - 1:#x}:{w} {(1 << w - 1) - 1:#x}:{w})"
 

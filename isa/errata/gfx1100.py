@@ -149,6 +149,10 @@ def _saturating() -> tuple[Erratum, ...]:
     rows = {
         "V_ADD_NC_U32": bodies.add_u(32), "V_SUB_NC_U32": bodies.sub_u(32),
         "V_SUBREV_NC_U32": bodies.sub_u(32, "S1", "S0"),
+        "V_ADD_CO_U32": bodies.add_carry(False), "V_ADD_CO_CI_U32": bodies.add_carry(True),
+        "V_SUB_CO_U32": bodies.sub_borrow("S0", "S1", False), "V_SUB_CO_CI_U32": bodies.sub_borrow("S0", "S1", True),
+        "V_SUBREV_CO_U32": bodies.sub_borrow("S1", "S0", False),
+        "V_SUBREV_CO_CI_U32": bodies.sub_borrow("S1", "S0", True),
         "V_ADD_NC_U16": bodies.add_u(16), "V_SUB_NC_U16": bodies.sub_u(16),
         "V_ADD_NC_I32": bodies.add_i(32), "V_SUB_NC_I32": bodies.sub_i(32),
         "V_ADD_NC_I16": bodies.add_i(16), "V_SUB_NC_I16": bodies.sub_i(16),

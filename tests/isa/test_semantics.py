@@ -351,6 +351,19 @@ def test_clamp_saturates_integers(
     assert run(name, CLAMP=1, **places)["D0"] == saturated
 
 
+@pytest.mark.parametrize(
+    ("name", "first", "second", "saturated"),
+    [("V_ADD_CO_U32", 0xFFFFFFFF, 1, 0xFFFFFFFF), ("V_SUB_CO_U32", 0, 1, 0), ("V_SUBREV_CO_U32", 1, 0, 0)],
+)
+def test_clamp_saturates_carry_forms(name: str, first: int, second: int, saturated: int) -> None:
+    wrapped = 0 if saturated else 0xFFFFFFFF
+    assert run(name, S0=first, S1=second, CLAMP=0) == {"D0": wrapped, "VCC": 1}
+    assert run(name, S0=first, S1=second, CLAMP=1) == {"D0": saturated, "VCC": 1}
+    with_carry = name.replace("_U32", "_CI_U32")
+    assert run(with_carry, S0=first, S1=second, VCC=0, CLAMP=1) == {"D0": saturated, "VCC": 1}
+    assert run(with_carry, S0=5, S1=5, VCC=0, CLAMP=1)["VCC"] == 0
+
+
 def test_dot4_signs_follow_neg() -> None:
     ones, minus = 0x01010101, 0xFFFFFFFF
     assert run("V_DOT4_I32_IU8", S0=minus, S1=ones, S2=10, NEG=0b01)["D0"] == 6
