@@ -307,7 +307,7 @@ PLACES: Mapping[str, str] = {
     "D1": "second destination (scalar)",
     "VCC": "VCC, or SDST/SRC2 where the VOP3 encoding names another SGPR; read and written as LaneBit in lane scope",
     "EXEC": "exec mask, 64 bits (upper half 0 in wave32)", "SCC": "1 bit", "M0": "32 bits",
-    "VCCZ": "1 bit", "EXECZ": "1 bit", "PC": "byte address of this instruction; assigned = jump target. 64 bits",
+    "VCCZ": "1 bit", "EXECZ": "1 bit", "PC": "byte address of this instruction, 64 bits; assigned (on every path) = the next one",
     "LANE": "lane number, 32 bits", "WAVE32": "1 bit", "LANES": "32 or 64, as 32 bits",
     "SIMM16": "16 bits", "SIMM32": "literal, 32 bits",
     "ADDR": "effective byte address of this lane (wave scope: of the wave), 64 bits. DS: 32 bits, VGPR + 16-bit "

@@ -37,6 +37,7 @@ from stuntgpu.isa.ir import (
     dump_expr,
     dump_stmt,
     operands_of,
+    statements,
 )
 
 MASKS = frozenset(("VCC", "EXEC", "D0", "D1", "S2"))
@@ -47,6 +48,10 @@ _OPEN = {"zext": lambda a, w: a <= w, "sext": lambda a, w: a <= w, "trunc": lamb
 def verify(sem: Semantics) -> None:
     """Raises SpecError at the first node that is wrong."""
     _Verifier(sem).block(sem.body, in_loop=False)
+    at_top = {s.name for s in sem.body if isinstance(s, Set)}
+    for s in statements(sem.body):
+        if isinstance(s, Set) and s.name == "PC" and "PC" not in at_top:
+            raise SpecError(f"{sem.name}: PC assigned on some paths only")
 
 
 class _Verifier:

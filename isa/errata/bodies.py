@@ -431,9 +431,12 @@ def swizzle() -> str:
 TARGET = "(add PC:64 (add (shl (sext:64 SIMM16:16) 2:32) 4:64))"
 
 
+NEXT = "(add PC:64 4:64)"
+
+
 def branch(condition: str = "") -> str:
-    jump = f"(set PC {TARGET})"
-    return f"(if {condition} ({jump}))" if condition else jump
+    target = f"(select:64 {condition} {TARGET} {NEXT})" if condition else TARGET
+    return f"(set PC {target})"
 
 
 def set_register(value: str) -> str:

@@ -62,13 +62,14 @@ def _control() -> tuple[Erratum | Own, ...]:
         Erratum(("S_SETREG_IMM32_B32",), "as S_SETREG_B32", "as S_SETREG_B32", MANUAL, bodies.set_register("SIMM32:32"),
                 f"{TESTS}::test_setreg_replaces_only_its_field"),
         Own(("S_SUBVECTOR_LOOP_BEGIN",), "low half of the wave first, the high half kept in SDST",
-            f"(if (eq EXEC:64 0:64) ((set PC {bodies.TARGET}))"
-            " ((if (eq (trunc:32 EXEC:64) 0:32) ((set D0 (trunc:32 EXEC:64)))"
+            f"(set PC (select:64 (eq EXEC:64 0:64) {bodies.TARGET} {bodies.NEXT}))"
+            " (if (ne EXEC:64 0:64) ((if (eq (trunc:32 EXEC:64) 0:32) ((set D0 0:32))"
             " ((set D0 (extract:32 EXEC:64 32:32)) (set EXEC (zext:64 (trunc:32 EXEC:64)))))))"),
         Own(("S_SUBVECTOR_LOOP_END",), "after the low half the high half, then EXEC is whole again",
-            "(if (ne (extract:32 EXEC:64 32:32) 0:32) ((set EXEC (insert EXEC:64 0:32 D0:32)))"
-            " ((if (ne D0:32 0:32) ((set low (trunc:32 EXEC:64)) (set EXEC (shl (zext:64 D0:32) 32:32))"
-            f" (set D0 low:32) (set PC {bodies.TARGET})))))"),
+            "(set upper (ne (extract:32 EXEC:64 32:32) 0:32)) (set again (and (not upper:1) (ne D0:32 0:32)))"
+            f" (set PC (select:64 again:1 {bodies.TARGET} {bodies.NEXT})) (set low (trunc:32 EXEC:64))"
+            " (if upper:1 ((set EXEC (insert EXEC:64 0:32 D0:32))))"
+            " (if again:1 ((set EXEC (shl (zext:64 D0:32) 32:32)) (set D0 low:32)))"),
     )
 
 

@@ -83,6 +83,7 @@ def test_a_place_read_after_a_branch_wrote_it_still_counts_as_read() -> None:
         ("(set D0 (add!rtz S0:32 S1:32))", "rounding"),
         ("(if S0:32 ())", "not one bit"),
         ("(break)", "outside a loop"),
+        ("(if SCC:1 ((set PC 0:64)))", "lane scope|some paths"),
         ("(do dance)", "unknown action"),
         ("(setbit M0 1:1)", "mask bit"),
         ("(set D0 (vgpr 1:32))", "lane of a register"),

@@ -115,11 +115,10 @@ def test_branch_offset_is_not_cut_to_16_bits(name: str) -> None:
     assert run(name, PC=0x100000, SIMM16=0x8000)["PC"] == 0x100000 + 4 - 4 * 0x8000
 
 
-def test_branch_not_taken_leaves_pc() -> None:
-    assert (
-        "PC" not in run("S_CBRANCH_SCC1", PC=64, SIMM16=1, SCC=0)
-        or run("S_CBRANCH_SCC1", PC=64, SIMM16=1, SCC=0)["PC"] == 64
-    )
+def test_branch_not_taken_goes_on() -> None:
+    assert run("S_CBRANCH_SCC1", PC=64, SIMM16=8, SCC=0)["PC"] == 68
+    assert run("S_CBRANCH_SCC1", PC=64, SIMM16=8, SCC=1)["PC"] == 68 + 32
+    assert run("S_CBRANCH_VCCZ", PC=64, SIMM16=8, VCCZ=0)["PC"] == 68
 
 
 def test_setreg_replaces_only_its_field() -> None:
