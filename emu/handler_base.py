@@ -131,6 +131,10 @@ class Handler:
         self.e.branch(cond, "stop", go, rare=True)
         self.e.start(go)
 
+    def stop_if_fault(self) -> None:
+        kind = self.load("i32", self.wave_ptr(layout.FAULT_KIND), 4)
+        self.stop_if(self.e.raw(f"icmp ne i32 {kind}, 0"))
+
     # ------------------------------------------------------------ scalar state
 
     def scalar(self, name: str, width: int) -> Value:
@@ -198,11 +202,14 @@ class Handler:
 
     def read_hwreg(self, index: Value) -> Value:
         i = self.e.zext(index, 32)
-        return self.e.inst(f"call i32 {self.helper(layout.HWREG)}(ptr %w, ptr %r, i32 {i.ref})", 32)
+        v = self.e.inst(f"call i32 {self.helper(layout.HWREG)}(ptr %w, ptr %r, i32 {i.ref})", 32)
+        self.stop_if_fault()
+        return v
 
     def write_hwreg(self, index: Value, value: Value) -> None:
         i, v = self.e.zext(index, 32), self.e.zext(value, 32)
         self.e.line(f"call void {self.helper(layout.SET_HWREG)}(ptr %w, ptr %r, i32 {i.ref}, i32 {v.ref})")
+        self.stop_if_fault()
 
     # ---- registers by number
 
@@ -238,8 +245,7 @@ class Handler:
         fn = self.helper(layout.RESOLVE[kind])
         a = e.zext(addr, 64)
         p = e.raw(f"call ptr {fn}(ptr %w, i32 {lane}, i64 {a.ref}, i32 {size}, i32 {access})")
-        kind_at = self.load("i32", self.wave_ptr(layout.FAULT_KIND), 4)
-        self.stop_if(e.raw(f"icmp ne i32 {kind_at}, 0"))
+        self.stop_if_fault()
         return p
 
     def load_or_zero(self, p: str, width: int) -> Value:

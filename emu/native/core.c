@@ -160,11 +160,11 @@ static void blank_wave(const Worker *k, Wave *w, Slot *slot, u32 group, u32 numb
   w->lds_size = l->lds_bytes;
   w->group_index = group;
   w->wave_in_group = number;
+  w->waves_in_group = slot->n_waves;
   w->scratch_size = l->scratch_wave_bytes;
   w->scratch_va = l->scratch_va + (group * k->waves_per_group + number) * l->scratch_wave_bytes;
   if (w->scratch_size)
-    w->scratch_host = sg_resolve(w, 0, w->scratch_va, (u32)w->scratch_size, 2);
-  w->fault_kind = FAULT_NONE;
+    w->scratch_host = sg_scratch(w);
 }
 
 static int enter(const Worker *k, Wave *w) {
@@ -258,7 +258,7 @@ enum { STEP_YIELD = 16, STEP_STOP = 17 };
  * STEP_STOP with *why set: the caller of sg_run is needed. */
 static int run_wave(Worker *k, Wave *w, int *why) {
   k->subject = w;
-  w->left = k->quantum;
+  w->left = w->quantum = k->quantum;
   for (;;) {
     i64 before = w->left;
     w->from = w->next->ordinal;
@@ -266,7 +266,9 @@ static int run_wave(Worker *k, Wave *w, int *why) {
     u64 used = (u64)(before - w->left);
     k->instructions += used;
     k->slice -= (i64)used;
-    if (status == ST_FAULT || out_of_budget(k, w))
+    w->executed += used;
+    w->quantum = w->left;
+    if (status == ST_FAULT || w->fault_kind || out_of_budget(k, w))
       return *why = RUN_FAULT, STEP_STOP;
     switch (status) {
       case ST_END:
@@ -439,15 +441,48 @@ SG_API i32 sg_op_undecoded(Wave *w, const Record *r) {
   return ST_JUMP;
 }
 
+SG_API i32 sg_op_nop(Wave *w, const Record *r) { return r[1].fn(w, r + 1); }
+
 /* ---------------------------------------------------------------- hardware registers */
 
-enum { HW_MODE = 1 };
+enum { HW_MODE = 1, HW_STATUS = 2, HW_TRAPSTS = 3, HW_IB_STS = 7, HW_SH_MEM_BASES = 15, HW_FLAT_SCR_LO = 20,
+       HW_FLAT_SCR_HI = 21, HW_SHADER_CYCLES = 29 };
 
-u32 sg_hwreg(Wave *w, u32 id) { return id == HW_MODE ? w->mode : 0; }
+/* SQ_WAVE_STATUS: SCC, EXECZ, VCCZ, IN_TG (more than one wave in the workgroup), HALT, VALID. */
+static u32 status(const Wave *w) {
+  u64 high = w->lanes == 64 ? ~0ull : 0xFFFFFFFFull;
+  u64 exec = (w->s[EXEC_NO] | (u64)w->s[EXEC_NO + 1] << 32) & high;
+  u64 vcc = (w->s[VCC_NO] | (u64)w->s[VCC_NO + 1] << 32) & high;
+  return (w->scc & 1) | (u32)(exec == 0) << 9 | (u32)(vcc == 0) << 10 | (u32)(w->waves_in_group > 1) << 11 | 1u << 16;
+}
 
-void sg_set_hwreg(Wave *w, u32 id, u32 value) {
-  if (id == HW_MODE)
-    w->mode = value;
+/* Instructions the wave has executed, this one included. */
+static u64 executed(const Wave *w, const Record *r) {
+  return w->executed + (u64)(w->quantum - w->left) + (r->ordinal + 1 - w->from);
+}
+
+u32 sg_hwreg(Wave *w, const Record *r, u32 id) {
+  switch (id) {
+    case HW_MODE: return w->mode;
+    case HW_STATUS: return status(w);
+    case HW_TRAPSTS: return w->trapsts;
+    case HW_IB_STS: return 0;
+    case HW_SH_MEM_BASES: return 0x00010002;
+    case HW_FLAT_SCR_LO: return (u32)w->scratch_va;
+    case HW_FLAT_SCR_HI: return (u32)(w->scratch_va >> 32);
+    case HW_SHADER_CYCLES: return executed(w, r) & 0xFFFFF;
+    default: return w->fault_kind = FAULT_UNMODELLED, w->fault_argument = id, 0;
+  }
+}
+
+void sg_set_hwreg(Wave *w, const Record *r, u32 id, u32 value) {
+  (void)r;
+  switch (id) {
+    case HW_MODE: w->mode = value; break;
+    case HW_STATUS: w->scc = value & 1; break;
+    case HW_TRAPSTS: w->trapsts = value; break;
+    default: w->fault_kind = FAULT_UNMODELLED, w->fault_argument = id;
+  }
 }
 
 /* Sizes and offsets that Python mirrors, in the order of emu/layout.py. */

@@ -66,6 +66,7 @@ enum {
   FAULT_TRAP = 4,
   FAULT_BUDGET = 5,
   FAULT_DEADLOCK = 6,
+  FAULT_MISALIGNED = 7,
 };
 enum { ACCESS_READ = 1, ACCESS_WRITE = 2, ACCESS_ATOMIC = 3 };
 enum { WAVE_READY = 0, WAVE_AT_BARRIER = 1, WAVE_ENDED = 2, WAVE_HALTED = 3 };
@@ -94,11 +95,18 @@ typedef struct Wave {
   u32 group_index, wave_in_group;
   u32 group[3];
   u32 fault_argument;
+  u32 waves_in_group, trapsts;
+  u64 executed; /* instructions, up to the last return to the scheduler */
+  i64 quantum;  /* `left` at that time */
+  u8 bounce[64]; /* a scalar load that crosses regions */
 } Wave;
 
 _Static_assert(sizeof(Record) == 64, "Record");
 _Static_assert(sizeof(Wave) <= VGPR_BASE, "Wave header");
 
-u8 *sg_resolve(Wave *w, u32 lane, u64 address, u32 size, u32 access);
+/* Host address of the wave's scratch, NULL when it is not mapped in one piece. */
+u8 *sg_scratch(Wave *w);
+u32 sg_hwreg(Wave *w, const Record *r, u32 id);
+void sg_set_hwreg(Wave *w, const Record *r, u32 id, u32 value);
 extern const void *const sg_helpers[];
 #endif

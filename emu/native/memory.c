@@ -53,16 +53,30 @@ static void *fault(Wave *w, u32 lane, u64 address, u32 access) {
   return NULL;
 }
 
-ALWAYS_INLINE u32 perm_of(u32 access) {
-  return access == ACCESS_READ ? PERM_READ : access == ACCESS_WRITE ? PERM_WRITE : PERM_READ | PERM_WRITE;
+u8 *sg_scratch(Wave *w) { return find(w, w->scratch_va, w->scratch_size, PERM_WRITE); }
+
+ALWAYS_INLINE u32 perm_needed(u32 access) { return access == ACCESS_READ ? PERM_READ : PERM_WRITE; }
+
+/* The first byte of [address, address + size) that may not be accessed so faults. */
+static int check_bytes(Wave *w, u32 lane, u64 address, u32 size, u32 access) {
+  for (u32 i = 0; i < size; i++)
+    if (!find(w, address + i, 1, perm_needed(access)))
+      return fault(w, lane, address + i, access), 1;
+  return 0;
 }
 
-static u8 *global(Wave *w, u32 lane, u64 address, u32 size, u32 access) {
-  u32 perm = perm_of(access);
-  u8 *p = find(w, address, size, perm & PERM_WRITE ? PERM_WRITE : PERM_READ);
-  if (UNLIKELY(!p))
-    return fault(w, lane, address, access);
-  return p;
+/* An access that crosses from one region into the next, or faults. Returns 1 on a fault. */
+static int crossing(Wave *w, u32 lane, u64 address, u8 *bytes, u32 size, int write) {
+  if (check_bytes(w, lane, address, size, write ? ACCESS_WRITE : ACCESS_READ))
+    return 1;
+  for (u32 i = 0; i < size; i++) {
+    u8 *p = find(w, address + i, 1, write ? PERM_WRITE : PERM_READ);
+    if (write)
+      *p = bytes[i];
+    else
+      bytes[i] = *p;
+  }
+  return 0;
 }
 
 /* ---------------------------------------------------------------- scratch and LDS */
@@ -72,39 +86,64 @@ ALWAYS_INLINE u64 swizzle(const Wave *w, u32 lane, u32 offset) {
   return ((u64)(offset >> 2) * w->lanes + lane) * 4 + (offset & 3);
 }
 
-static u8 *scratch_at(Wave *w, u32 lane, u32 offset, u32 size, u32 access) {
-  u64 at = swizzle(w, lane, offset);
-  if (UNLIKELY(!w->scratch_host || at + size > w->scratch_size))
-    return fault(w, lane, w->scratch_va + at, access);
-  return w->scratch_host + at;
+static int scratch_outside(Wave *w, u32 lane, u32 offset, u32 size, u32 access) {
+  if (LIKELY(w->scratch_host && (u64)offset + size <= w->scratch_size / w->lanes))
+    return 0;
+  fault(w, lane, (u64)SCRATCH_APERTURE << 32 | offset, access);
+  return 1;
 }
 
 ALWAYS_INLINE u8 *lds_at(Wave *w, u32 offset, u32 size) {
   return (u64)offset + size <= w->lds_size ? w->lds + offset : NULL;
 }
 
-/* Pointer for one lane's access of the instruction's own space, for atomics and odd cases.
- * NULL with fault_kind clear: out of range of LDS, reads 0 and writes are dropped. */
-u8 *sg_resolve(Wave *w, u32 lane, u64 address, u32 size, u32 access) {
-  return global(w, lane, address, size, access);
+/* Bytes of an LDS access that lie inside. */
+ALWAYS_INLINE u32 lds_room(const Wave *w, u32 offset, u32 size) {
+  u64 room = offset < w->lds_size ? w->lds_size - offset : 0;
+  return room < size ? (u32)room : size;
+}
+
+/* Pointers for one lane's access, for atomics and scalar loads. NULL with fault_kind clear: outside LDS. */
+static int misaligned(Wave *w, u32 lane, u64 address, u32 size, u32 access) {
+  if (LIKELY(access != ACCESS_ATOMIC || !(address & (size - 1))))
+    return 0;
+  fault(w, lane, address, access);
+  w->fault_kind = FAULT_MISALIGNED;
+  return 1;
+}
+
+static u8 *resolve_global(Wave *w, u32 lane, u64 address, u32 size, u32 access) {
+  if (misaligned(w, lane, address, size, access))
+    return NULL;
+  u8 *p = find(w, address, size, perm_needed(access));
+  if (LIKELY(p != NULL))
+    return p;
+  if (access == ACCESS_READ && !check_bytes(w, lane, address, size, access)) {
+    crossing(w, lane, address, w->bounce, size, 0);
+    return w->bounce;
+  }
+  if (!w->fault_kind)
+    fault(w, lane, address, access);
+  return NULL;
+}
+
+static u8 *resolve_scratch(Wave *w, u32 lane, u64 address, u32 size, u32 access) {
+  if (misaligned(w, lane, address, size, access) || scratch_outside(w, lane, (u32)address, size, access))
+    return NULL;
+  return w->scratch_host + swizzle(w, lane, (u32)address);
+}
+
+static u8 *resolve_lds(Wave *w, u32 lane, u64 address, u32 size, u32 access) {
+  return misaligned(w, lane, address, size, access) ? NULL : lds_at(w, (u32)address, size);
 }
 
 static u8 *resolve_flat(Wave *w, u32 lane, u64 address, u32 size, u32 access) {
   u32 high = (u32)(address >> 32);
   if (UNLIKELY(high == LDS_APERTURE))
-    return lds_at(w, (u32)address, size);
+    return resolve_lds(w, lane, address, size, access);
   if (UNLIKELY(high == SCRATCH_APERTURE))
-    return scratch_at(w, lane, (u32)address, size, access);
-  return global(w, lane, address, size, access);
-}
-
-static u8 *resolve_lds(Wave *w, u32 lane, u64 address, u32 size, u32 access) {
-  (void)lane, (void)access;
-  return lds_at(w, (u32)address, size);
-}
-
-static u8 *resolve_scratch(Wave *w, u32 lane, u64 address, u32 size, u32 access) {
-  return scratch_at(w, lane, (u32)address, size, access);
+    return resolve_scratch(w, lane, address, size, access);
+  return resolve_global(w, lane, address, size, access);
 }
 
 /* ---------------------------------------------------------------- lane-major to register-major */
@@ -204,26 +243,39 @@ ALWAYS_INLINE void lane_out(u8 *p, const u32 *data, u32 lanes, u32 lane, u32 siz
   memcpy(p, v, size);
 }
 
-ALWAYS_INLINE void lane_zero(u32 *data, u32 lanes, u32 lane, u32 size) {
-  for (u32 k = 0; k < (size + 3) / 4; k++)
-    data[k * lanes + lane] = 0;
-}
-
 /* Scratch lanes are interleaved by dword: an access is split where it crosses one. */
 static int scratch_lane(Wave *w, u32 *data, u32 lane, u32 offset, u32 size, int write) {
   u8 bytes[16];
-  u32 access = write ? ACCESS_WRITE : ACCESS_READ;
+  if (scratch_outside(w, lane, offset, size, write ? ACCESS_WRITE : ACCESS_READ))
+    return 1;
   if (write)
     lane_out(bytes, data, w->lanes, lane, size);
   for (u32 at = 0; at < size;) {
     u32 n = 4 - ((offset + at) & 3);
     if (n > size - at)
       n = size - at;
-    u8 *p = scratch_at(w, lane, offset + at, n, access);
-    if (!p)
-      return 1;
+    u8 *p = w->scratch_host + swizzle(w, lane, offset + at);
     memcpy(write ? p : bytes + at, write ? bytes + at : p, n);
     at += n;
+  }
+  if (!write)
+    lane_in(data, bytes, w->lanes, lane, size);
+  return 0;
+}
+
+/* What does not lie in one piece: bytes outside LDS read 0 and are not written; other memory may cross
+ * from one region into the next. */
+static int odd_lane(Wave *w, int lds, u32 *data, u32 lane, u64 address, u32 size, int write) {
+  u8 bytes[16] = {0};
+  if (write)
+    lane_out(bytes, data, w->lanes, lane, size);
+  if (lds) {
+    u32 n = lds_room(w, (u32)address, size);
+    u8 *p = w->lds + (u32)address;
+    if (n)
+      memcpy(write ? p : bytes, write ? bytes : p, n);
+  } else if (crossing(w, lane, address, bytes, size, write)) {
+    return 1;
   }
   if (!write)
     lane_in(data, bytes, w->lanes, lane, size);
@@ -262,30 +314,20 @@ ALWAYS_INLINE u64 lane_address(int kind, u64 base, const u32 *lo, const u32 *hi,
 }
 
 ALWAYS_INLINE int one_lane(Wave *w, int kind, u32 *data, u32 lanes, u32 lane, u64 address, u32 size, int write) {
-  u32 access = write ? ACCESS_WRITE : ACCESS_READ;
-  u8 *p;
-  if (kind == KIND_LDS) {
-    p = lds_at(w, (u32)address, size);
-  } else if (kind == KIND_FLAT && UNLIKELY((u32)(address >> 32) - LDS_APERTURE <= SCRATCH_APERTURE - LDS_APERTURE)) {
+  int lds = kind == KIND_LDS;
+  if (kind == KIND_FLAT) {
     u32 high = (u32)(address >> 32);
-    if (high == SCRATCH_APERTURE)
+    if (UNLIKELY(high == SCRATCH_APERTURE))
       return scratch_lane(w, data, lane, (u32)address, size, write);
-    p = high == LDS_APERTURE ? lds_at(w, (u32)address, size) : global(w, lane, address, size, access);
-    if (high != LDS_APERTURE && !p)
-      return 1;
-  } else {
-    p = global(w, lane, address, size, access);
-    if (UNLIKELY(!p))
-      return 1;
+    lds = high == LDS_APERTURE;
   }
-  if (write) {
-    if (p)
-      lane_out(p, data, lanes, lane, size);
-  } else if (p) {
+  u8 *p = lds ? lds_at(w, (u32)address, size) : find(w, address, size, write ? PERM_WRITE : PERM_READ);
+  if (UNLIKELY(!p))
+    return odd_lane(w, lds, data, lane, address, size, write);
+  if (write)
+    lane_out(p, data, lanes, lane, size);
+  else
     lane_in(data, p, lanes, lane, size);
-  } else {
-    lane_zero(data, lanes, lane, size);
-  }
   return 0;
 }
 
@@ -344,13 +386,10 @@ BOTH(KIND_ARRAY, array)
 BOTH(KIND_SCRATCH, scratch)
 BOTH(KIND_LDS, lds)
 
-u32 sg_hwreg(Wave *w, u32 id);
-void sg_set_hwreg(Wave *w, u32 id, u32 value);
-
 const void *const sg_helpers[] = {
     NAMES(base32_load),  NAMES(base32_store),  NAMES(addr64_load), NAMES(addr64_store),
     NAMES(flat_load),    NAMES(flat_store),    NAMES(array_load),  NAMES(array_store),
     NAMES(scratch_load), NAMES(scratch_store), NAMES(lds_load),    NAMES(lds_store),
-    /* 72 */ (void *)sg_resolve, (void *)resolve_flat, (void *)resolve_scratch, (void *)resolve_lds,
+    /* 72 */ (void *)resolve_global, (void *)resolve_flat, (void *)resolve_scratch, (void *)resolve_lds,
     /* 76 */ (void *)sg_hwreg, (void *)sg_set_hwreg,
 };

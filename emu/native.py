@@ -1,0 +1,352 @@
+"""The native executor: decoded programs, handlers from the cache, and the C core that runs waves.
+
+A `Native` keeps programs it has decoded (recognised by the bytes of their code) and is used by one
+launch at a time per thread. ctypes releases the GIL while the C core runs.
+
+Errors:  KernelFault with all its fields; Unmodelled only for launches no wave can start with.
+"""
+
+from __future__ import annotations
+
+import ctypes
+import threading
+from collections.abc import Sequence
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass
+
+from stuntgpu.emu import layout, state
+from stuntgpu.emu.faults import KernelFault
+from stuntgpu.emu.launch import Launch, RunOptions, Stats
+from stuntgpu.emu.memory import EXECUTE, AddressSpace
+from stuntgpu.emu.native_abi import (
+    MAX_VARIANTS,
+    RUN_CODE,
+    RUN_DONE,
+    RUN_FAULT,
+    RUN_MODE,
+    RUN_SLICE,
+    CProgram,
+    CShared,
+    CSpace,
+    CWave,
+    CWorker,
+    c_handlers,
+    library,
+)
+from stuntgpu.emu.program import POOL_DWORDS, Program, Variant
+
+QUANTUM = 20_000  # instructions a wave runs before the next gets its turn
+SLICE = 20_000_000  # instructions between looks at `cancelled`
+RESIDENT_WAVES = 2048  # at most, of a launch and thread
+_SIGNATURE_BYTES = 64
+_PROGRAMS_PER_SIGNATURE = 8
+
+#: Bits of MODE that programs are compiled for.
+MODE_MASK = 0xFF | 1 << state.MODE_FP16_OVFL
+
+_ACCESS = {layout.ACCESS_READ: "read", layout.ACCESS_WRITE: "write", layout.ACCESS_ATOMIC: "atomic"}
+
+
+class Native:
+    """Executor and WaveRunner of one architecture."""
+
+    def __init__(self, arch: str) -> None:
+        self.arch, self.row = arch, state.wavefront(arch)
+        self._programs: dict[tuple[int, bytes], list[Program]] = {}
+        self._lock = threading.RLock()
+
+    def run(self, space: AddressSpace, launch: Launch, options: RunOptions) -> Stats:
+        """Run one dispatch to its end. Raises KernelFault."""
+        return _Run(self, space, launch, options).run()
+
+    def run_wave(self, space: AddressSpace, code_va: int, init: state.WaveInit, lanes: int, lds_bytes: int = 0,
+                 scratch_va: int = 0, scratch_wave_bytes: int = 0) -> state.WaveFinal:
+        """One wave from explicit state to its S_ENDPGM (see state.WaveRunner)."""
+        launch = Launch(code_va, 0, 0, 0, (), (lanes, 1, 1), (lanes, 1, 1), lanes, lds_bytes, scratch_va,
+                        scratch_wave_bytes)
+        return _Run(self, space, launch, RunOptions(), init).run_single(init)
+
+    def program(self, space: AddressSpace, entry: int, lanes: int) -> Program:
+        """The decoded program at an address: one known by its bytes, or a new one."""
+        def fetch(pc: int, size: int) -> bytes:
+            return _fetch(space, entry + pc, size)
+
+        key = (lanes, fetch(0, _SIGNATURE_BYTES))
+        with self._lock:
+            known = self._programs.setdefault(key, [])
+            for p in known:
+                if p.matches(fetch):
+                    return p
+            p = Program(self.arch, lanes)
+            p.extend(0, fetch)
+            known.append(p)
+            del known[:-_PROGRAMS_PER_SIGNATURE]
+            return p
+
+
+def _fetch(space: AddressSpace, va: int, size: int) -> bytes:
+    """Code bytes, fewer where executable memory ends."""
+    region = space.find(va)
+    if region is None or not region.perms & EXECUTE:
+        return b""
+    return ctypes.string_at(region.host + va - region.va, min(size, region.end - va))
+
+
+@dataclass
+class _Linked:
+    """A program as native code sees it, with what must stay alive."""
+
+    c: CProgram
+    generation: int
+    variants: list[Variant]
+
+
+class _Run:
+    """One launch."""
+
+    def __init__(self, native: Native, space: AddressSpace, launch: Launch, options: RunOptions,
+                 init: state.WaveInit | None = None) -> None:
+        self.native, self.space, self.launch, self.options = native, space, launch, options
+        self.lib = library()
+        self.mode = state.mode_of_rsrc1(launch.rsrc1) if init is None else init.mode
+        self.program = native.program(space, launch.entry, launch.wave_lanes)
+        self.kept: list[object] = []
+        self.lock = threading.Lock()
+        self.linked: _Linked | None = None
+        self.fault: KernelFault | None = None
+        self.shared = CShared(0, self._n_groups(), 0)
+        self.c_space = CSpace()
+        self.generation = -1
+        self.refresh_space()
+        self.link(self.mode)
+
+    def _n_groups(self) -> int:
+        x, y, z = state.workgroup_counts(self.launch)
+        return x * y * z
+
+    # ------------------------------------------------------------ what native code sees
+
+    def refresh_space(self) -> None:
+        regions = self.space.native()
+        self.kept.append(regions)
+        self.c_space.regions = ctypes.addressof(regions)
+        self.c_space.count = len(self.space)
+
+    def link(self, mode: int) -> CProgram:
+        """The program with a variant for `mode`; records of earlier variants stay valid."""
+        p = self.program
+        bits = mode & MODE_MASK
+        if self.linked is None or self.linked.generation != p.generation:
+            self.linked = _Linked(CProgram(), p.generation, [])
+        linked = self.linked
+        if all(v.mode != bits for v in linked.variants):
+            variant = p.variant(bits, c_handlers())
+            self.kept.append(variant)
+            if len(linked.variants) == MAX_VARIANTS:
+                linked.variants.clear()
+            linked.variants.append(variant)
+            self._fill(linked, variant)
+        return linked.c
+
+    def _fill(self, linked: _Linked, v: Variant) -> None:
+        c, n = linked.c, len(linked.variants)
+        self.kept.append(v.index)
+        c.index, c.first, c.n_index = ctypes.addressof(v.index), v.first, len(v.index)
+        c.n_records = len(v.origins)
+        c.pool, c.n_pool = ctypes.addressof(self.program.pool.words), self.program.pool.used
+        c.entry = v.number(0)
+        c.variants[n - 1].mode, c.variants[n - 1].records = v.mode, v.address
+        c.n_variants = n
+
+    def worker(self, number: int) -> CWorker:
+        launch, rsrc2 = self.launch, state.Rsrc2.of(self.launch.rsrc2)
+        assert self.linked is not None
+        k = CWorker()
+        k.program, k.space = ctypes.pointer(self.linked.c), ctypes.pointer(self.c_space)
+        k.shared = ctypes.pointer(self.shared)
+        c = k.launch
+        c.code, c.lanes, c.mode = launch.entry, launch.wave_lanes, self.mode
+        c.grid[:], c.workgroup[:] = launch.grid, launch.workgroup
+        c.groups[:] = state.workgroup_counts(launch)
+        user = launch.user_sgprs[: rsrc2.user_sgprs]
+        c.n_user, c.id_bits = rsrc2.user_sgprs, rsrc2.id_x | rsrc2.id_y << 1 | rsrc2.id_z << 2
+        c.user[: len(user)] = user
+        c.info_bit, c.item_ids = rsrc2.workgroup_info, rsrc2.workitem_ids
+        c.ids_in_ttmp = self.native.row.ids_in_ttmp
+        c.n_vgprs = state.N_VGPRS
+        c.lds_bytes, c.scratch_va, c.scratch_wave_bytes = launch.lds_bytes, launch.scratch_va, launch.scratch_wave_bytes
+        k.wave_bytes = layout.pool(launch.wave_lanes) + 4 * POOL_DWORDS
+        k.waves_per_group = state.waves_per_workgroup(launch)
+        k.max_slots = max(1, min(self.shared.n_groups or 1, RESIDENT_WAVES // k.waves_per_group))
+        k.quantum, k.slice = QUANTUM, SLICE
+        k.budget = self.options.max_wave_instructions or -1
+        k.random = _seeded(self.options.seed, number)
+        k.mode_mask = MODE_MASK
+        return k
+
+    # ------------------------------------------------------------ running
+
+    def run(self) -> Stats:
+        n = max(1, min(self.options.threads, self.shared.n_groups))
+        if n == 1:
+            workers = [self.drive(self.worker(0))]
+        else:
+            with ThreadPoolExecutor(n) as pool:
+                workers = list(pool.map(self.drive, [self.worker(i) for i in range(n)]))
+        stats = Stats(kernels=1)
+        for k in workers:
+            stats.add(Stats(0, k.n_workgroups, k.n_waves, k.instructions))
+        if self.fault is not None:
+            raise self.fault
+        return stats
+
+    def run_single(self, init: state.WaveInit) -> state.WaveFinal:
+        self.shared.n_groups = 0
+        k = self.worker(0)
+        pointer = self.lib.sg_single(ctypes.byref(k))
+        if not pointer:
+            raise MemoryError("no memory for a wave")
+        w = pointer.contents
+        vgprs = _vgprs(w)
+        _write_init(self.native.row, w, vgprs, init)
+        try:
+            self.loop(k)
+            if self.fault is not None:
+                raise self.fault
+            return _read_final(self.native.row, w, vgprs)
+        finally:
+            self.lib.sg_release(ctypes.byref(k))
+
+    def drive(self, k: CWorker) -> CWorker:
+        try:
+            self.loop(k)
+        finally:
+            self.lib.sg_release(ctypes.byref(k))
+        return k
+
+    def loop(self, k: CWorker) -> None:
+        while True:
+            why = self.lib.sg_run(ctypes.byref(k))
+            if why == RUN_DONE:
+                return
+            if not self.serve(k, why):
+                self.shared.stop = 1
+                return
+
+    def serve(self, k: CWorker, why: int) -> bool:
+        """What the C core asks for. False: stop the launch."""
+        with self.lock:
+            if why == RUN_SLICE:
+                k.slice = SLICE
+                self.refresh_space()
+                return not self.options.cancelled()
+            if why in (RUN_CODE, RUN_MODE):
+                self.resume(k, why)
+                return True
+            if self.fault is None:
+                self.fault = self.report(k.subject.contents) if why == RUN_FAULT else KernelFault(
+                    "out of memory", self.launch.name, detail="the host has no memory for another workgroup")
+            return False
+
+    def resume(self, k: CWorker, why: int) -> None:
+        """Point the wave at the record of its PC, in the program of its mode."""
+        w = k.subject.contents
+        pc = w.pc - w.code if why == RUN_CODE else _record_pc(w.next)
+        if pc not in self.program.heads:
+            self.program.extend(pc, lambda at, size: _fetch(self.space, w.code + at, size))
+        k.program = ctypes.pointer(self.link(w.mode))
+        assert self.linked is not None
+        variant = next(v for v in self.linked.variants if v.mode == w.mode & MODE_MASK)
+        w.next = variant.address + variant.number(pc) * layout.RECORD_BYTES
+
+    # ------------------------------------------------------------ faults
+
+    def report(self, w: CWave) -> KernelFault:
+        pc = _record_pc(w.next)
+        code = self.program.code.get(pc)
+        text = "" if code is None or code.inst is None else str(code.inst)
+        fault = KernelFault("", self.launch.name, w.code + pc, pc, text, tuple(w.group), w.wave_in_group)
+        _describe(self, fault, w, pc)
+        return fault
+
+
+def _describe(run: _Run, fault: KernelFault, w: CWave, pc: int) -> None:
+    """Kind and details by what the native code left."""
+    code = run.program.code.get(pc)
+    match w.fault_kind:
+        case layout.FAULT_PAGE | layout.FAULT_MISALIGNED:
+            fault.kind = "page fault" if w.fault_kind == layout.FAULT_PAGE else "misaligned access"
+            fault.lane = None if w.fault_lane == 0xFFFF_FFFF else w.fault_lane
+            fault.address, fault.access = w.fault_address, _ACCESS[w.fault_access]
+            fault.nearest = run.space.describe(w.fault_address)
+        case layout.FAULT_ILLEGAL:
+            fault.kind, fault.detail = "illegal instruction", "" if code is None else code.reason
+        case layout.FAULT_TRAP:
+            fault.kind, fault.detail = "trap", f"s_trap {w.fault_argument}"
+        case layout.FAULT_BUDGET:
+            limit = run.options.max_wave_instructions
+            fault.kind, fault.detail = "budget exceeded", f"the launch executed {limit} wave-instructions"
+        case layout.FAULT_DEADLOCK:
+            fault.kind, fault.detail = "deadlock", "no wave of the workgroup can run"
+        case _:
+            _describe_unmodelled(run, fault, w, pc)
+
+
+def _describe_unmodelled(run: _Run, fault: KernelFault, w: CWave, pc: int) -> None:
+    code = run.program.code.get(pc)
+    if code is not None and code.reason == "fetch":
+        fault.kind, fault.access, fault.address = "page fault", "fetch", w.code + pc
+        fault.nearest, fault.detail = run.space.describe(w.code + pc), "the PC is not in executable memory"
+        return
+    reasons = [v.reasons for v in (run.linked.variants if run.linked else ())]
+    found = [why for table in reasons for number, why in table.items() if _origin(run, number) == pc]
+    fault.kind = "unmodelled instruction"
+    fault.detail = found[0] if found else f"{run.native.arch}: operand values of this instruction (emu/native)"
+
+
+def _origin(run: _Run, number: int) -> int:
+    assert run.linked is not None
+    return run.linked.variants[0].origins[number].pc
+
+
+def _record_pc(address: int) -> int:
+    return ctypes.c_int64.from_address(address + layout.R_PC).value
+
+
+def _seeded(seed: int, number: int) -> int:
+    """State of the scheduler's generator; 0 keeps dispatch order."""
+    return 0 if seed == 0 else (seed * 0x9E37_79B9_7F4A_7C15 + number * 2 + 1) & (1 << 64) - 1
+
+
+# ---------------------------------------------------------------- a wave from outside
+
+
+def _vgprs(w: CWave) -> ctypes.Array[ctypes.c_uint32]:
+    """[VGPR number * lanes + lane]."""
+    n = state.N_VGPRS * w.lanes
+    return (ctypes.c_uint32 * n).from_address(ctypes.addressof(w) + layout.VGPR_BASE)
+
+
+def _write_init(row: state.Wavefront, w: CWave, vgprs: ctypes.Array[ctypes.c_uint32], init: state.WaveInit) -> None:
+    for number, value in init.sgprs.items():
+        w.s[number] = value & 0xFFFF_FFFF
+    for number, values in init.vgprs.items():
+        _put(vgprs, number * w.lanes, values)
+    w.s[state.VCC_LO], w.s[state.VCC_HI] = init.vcc & 0xFFFF_FFFF, init.vcc >> 32
+    w.s[state.EXEC_LO], w.s[state.EXEC_HI] = init.exec_mask & 0xFFFF_FFFF, init.exec_mask >> 32
+    w.s[row.m0], w.scc, w.mode = init.m0, init.scc, init.mode
+
+
+def _put(vgprs: ctypes.Array[ctypes.c_uint32], at: int, values: Sequence[int]) -> None:
+    for i, v in enumerate(values):
+        vgprs[at + i] = v & 0xFFFF_FFFF
+
+
+def _read_final(row: state.Wavefront, w: CWave, vgprs: ctypes.Array[ctypes.c_uint32]) -> state.WaveFinal:
+    n, lanes = state.VCC_LO, w.lanes
+    flat = vgprs[:]
+    exec_mask = w.s[state.EXEC_LO] | (w.s[state.EXEC_HI] << 32 if lanes == 64 else 0)
+    return state.WaveFinal(
+        exec_mask, tuple(w.s[:n]), tuple(tuple(flat[i * lanes : (i + 1) * lanes]) for i in range(state.N_VGPRS)),
+        w.s[state.VCC_LO] | w.s[state.VCC_HI] << 32, w.scc, w.s[row.m0], w.mode,
+        ctypes.string_at(w.lds, w.lds_size))
