@@ -119,9 +119,17 @@ def reserved_bits(encoding: EncodingRow) -> int:
     return ((1 << encoding.bits) - 1) & ~known
 
 
-def scalars(tables: Tables) -> int:
-    """Every scalar register number."""
-    return tables.types["sdst"] & ((1 << 128) - 1)
+def constants(tables: Tables) -> int:
+    """Numbers of inline constants."""
+    return tables.types["src_vgpr_or_inline"] & ((1 << SOURCE_VGPR) - 1)
+
+
+#: Operand types that are scalar registers; the XML lists them more narrowly than decoders take them.
+SCALAR_TYPES = (
+    "sreg", "sdst", "exec", "vcc", "smem_offset", "sdst_null", "sreg_m0_inl", "ssrc_lanesel",
+)  # fmt: skip
+#: Operand types in which 255 may announce a literal.
+LITERAL_TYPES = ("src", "ssrc")
 
 
 def admitted(tables: Tables, operand: OperandRow, field: FieldRow) -> int:
@@ -137,17 +145,16 @@ def admitted(tables: Tables, operand: OperandRow, field: FieldRow) -> int:
         return vgprs if wide else 0
     if kind == "src_vgpr_or_inline":
         return tables.types[kind]
-    if kind in ("sreg_m0_inl", "ssrc_lanesel"):
-        return tables.types["ssrc"] & ~(1 << LITERAL)
     if kind in ("src", "ssrc"):
         return tables.types[kind]
-    if field.bits > 7 and kind in ("sreg", "sdst", "exec", "vcc", "smem_offset", "sdst_null"):
-        return scalars(tables)
+    if field.bits > 7 and kind in SCALAR_TYPES:
+        numbers = tables.types["ssrc"] & ~(1 << LITERAL)
+        return numbers & ~constants(tables) if operand.is_written else numbers
     return 0
 
 
 def alignment(operand: OperandRow) -> int:
-    if operand.bits <= 32 or operand.type in ("vgpr", "src_vgpr", "src_vgpr_or_inline"):
+    if operand.bits <= 32 or operand.type not in (*SCALAR_TYPES, *LITERAL_TYPES):
         return 1
     return 2 if operand.bits == 64 else 4
 
@@ -157,15 +164,14 @@ def make_checks(tables: Tables, row: InstRow, encoding: EncodingRow) -> tuple[Ch
     for operand in row.operands:
         if not operand.field or operand.field in ("SIMM16", "LITERAL"):
             continue
+        if row.base == "VINTERP":  # takes VGPRs only, and ignores the bit that says so
+            continue
         field = encoding.field(operand.field)
         allowed = admitted(tables, operand, field)
         align = 1 if field.padding else alignment(operand)
         if allowed or align > 1:
             checks.append(Check(operand.field, allowed or (1 << (1 << field.bits)) - 1, align))
     return tuple(checks)
-
-
-LITERAL_TYPES = ("src", "ssrc")
 
 
 def literal_fields(row: InstRow) -> frozenset[str]:
@@ -292,6 +298,8 @@ def announced(plan: Plan, fields: Mapping[str, int], offset: int) -> str:
         form = "" if form == "lit" else form
     for check in plan.checks:
         number = fields[check.field]
+        if form and check.field == plan.selector:
+            continue
         if not check.allowed >> number & 1:
             raise DecodeError(f"{plan.row.name}: {check.field} cannot be {number}", offset)
         if check.align > 1 and number < 128 and number % check.align:
@@ -303,7 +311,7 @@ def announced(plan: Plan, fields: Mapping[str, int], offset: int) -> str:
                 raise DecodeError(f"{plan.row.name}: no literal in {check.field}", offset)
         elif number == LITERAL and form == "":
             form = "lit"
-        elif number in (DPP16, DPP8, DPP8_FI) and check.field != plan.selector:
+        elif number in (DPP16, DPP8, DPP8_FI):
             raise DecodeError(f"{plan.row.name}: {check.field} cannot be {number}", offset)
     if form == "" or "LITERAL" in fields:
         return ""

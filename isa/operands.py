@@ -107,6 +107,8 @@ class _Reader:
         value = self.fields[row.field] << field.padding
         if row.field == "VDSTY":  # the low bit is the other half's, inverted
             return value << 1 | (~self.fields["VDSTX"] & 1), True
+        if self.inst.base == "VINTERP":
+            return value % FIRST_VGPR, True
         if field.bits == 9:
             return (value - FIRST_VGPR, True) if value >= FIRST_VGPR else (value, False)
         return value, row.type in ("vgpr", "src_vgpr") and field.bits == 8
