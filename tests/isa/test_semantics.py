@@ -17,7 +17,7 @@ from stuntgpu.isa.errors import SpecError, Unmodelled
 from stuntgpu.isa.gen.pcode_lower import Source, lower
 from stuntgpu.isa.gen.pcode_parse import parse
 from stuntgpu.isa.gen.pcode_tidy import tidy
-from stuntgpu.isa.gen.semantics import Generator, generate, scope_of, space_of
+from stuntgpu.isa.gen.semantics import Generator, generate, main, scope_of, space_of
 from stuntgpu.isa.ir import PLACE_WIDTHS
 from stuntgpu.isa.semantics import is_atomic, rows, semantics
 from stuntgpu.isa.verify import verify
@@ -352,7 +352,11 @@ def test_clamp_saturates_integers(
 
 @pytest.mark.parametrize(
     ("name", "first", "second", "saturated"),
-    [("V_ADD_CO_U32", 0xFFFFFFFF, 1, 0xFFFFFFFF), ("V_SUB_CO_U32", 0, 1, 0), ("V_SUBREV_CO_U32", 1, 0, 0)],
+    [
+        ("V_ADD_CO_U32", 0xFFFFFFFF, 1, 0xFFFFFFFF),
+        ("V_SUB_CO_U32", 0, 1, 0),
+        ("V_SUBREV_CO_U32", 1, 0, 0),
+    ],
 )
 def test_clamp_saturates_carry_forms(name: str, first: int, second: int, saturated: int) -> None:
     wrapped = 0 if saturated else 0xFFFFFFFF
@@ -531,6 +535,14 @@ def test_golden_rewritten_rows_agree_with_the_text() -> None:
 def test_golden_table_is_fresh() -> None:
     table = Path(__file__).resolve().parents[2] / "isa" / "tables" / f"{ARCH}_semantics.py"
     assert generate(ARCH, read_xml()) == table.read_text()
+
+
+def test_golden_coverage_printer_counts(capsys: pytest.CaptureFixture[str]) -> None:
+    assert main([ARCH, str(shared_dir() / "isa-spec" / "amdgpu_isa_rdna3.xml")]) == 0
+    assert (
+        f"{len(modelled())} rows, {len(rows(ARCH)) - len(modelled())} not built, 0 without"
+        in capsys.readouterr().out
+    )
 
 
 def test_golden_rows_have_the_operands_of_their_instruction() -> None:
