@@ -21,6 +21,7 @@ from stuntgpu.isa.errors import Unmodelled
 from stuntgpu.isa.inst import Inst, Kind, Operand
 from stuntgpu.isa.ir import (
     PLACES,
+    Do,
     LaneBit,
     Op,
     Semantics,
@@ -143,6 +144,7 @@ class _Row:
     writes: tuple[str, ...]
     masks_out: tuple[str, ...]
     is_atomic: bool
+    is_matrix: bool
 
 
 _MODE_OF = {"f32": 0x33, "bf16": 0x33, "f16": 0xCC | 1 << state.MODE_FP16_OVFL, "f64": 0xCC}
@@ -168,7 +170,9 @@ def row(arch: str, name: str) -> _Row:
     masks_in = dict.fromkeys(x.name for x in exprs if isinstance(x, LaneBit))
     writes = dict.fromkeys(s.name for s in stmts if isinstance(s, Set) and s.name in PLACES)
     masks_out = dict.fromkeys(s.name for s in stmts if isinstance(s, SetLaneBit))
-    return _Row(sem, _mode_mask(sem), tuple(reads), tuple(masks_in), tuple(writes), tuple(masks_out), is_atomic(sem))
+    is_matrix = any(isinstance(s, Do) and s.action == "wmma" for s in stmts)
+    return _Row(sem, _mode_mask(sem), tuple(reads), tuple(masks_in), tuple(writes), tuple(masks_out),
+                is_atomic(sem), is_matrix)
 
 
 # ---------------------------------------------------------------- binding an instruction
@@ -193,6 +197,8 @@ class Binder:
         inst = self.inst
         if inst.fields.get("TFE") or inst.fields.get("LWE"):
             raise Unmodelled(inst.arch, f"{inst.name} with TFE or LWE", "emu/forms.py")
+        if self.row.is_matrix:
+            self.matrix()
         for name in self.row.reads:
             self.read(name)
         for name in self.row.masks_in:
@@ -260,6 +266,17 @@ class Binder:
         self.add(Slot(name, kind, op.bits, fmt, op.half, op.half_hi if packed else 1, bool(fmt) and op.neg,
                       bool(fmt) and op.neg_hi, bool(fmt) and op.abs, packed and (op.half, op.half_hi) != (0, 1)
                       or packed and bool(fmt)), value)
+
+    def matrix(self) -> None:
+        """Operands of a matrix instruction: whole registers, modifiers known to the handler."""
+        for name in ("S0", "S1", "S2"):
+            op = self.find(name)
+            assert op is not None
+            kind, value = self.locate(op)
+            self.add(Slot(name, kind, 32, neg=op.neg, neg_hi=op.neg_hi), value)
+        for name in ("OPSEL", "NEG", "CLAMP"):
+            self.constants.append((name, self.inst.fields.get(_FIELDS[name], 0)))
+        self.write("D0")
 
     def locate(self, op: Operand) -> tuple[str, int]:
         """Slot kind and value of an operand that is read."""

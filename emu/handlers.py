@@ -11,6 +11,7 @@ from stuntgpu.emu.forms import Form, row
 from stuntgpu.emu.handler_base import PREFIX, Function, Handler
 from stuntgpu.emu.handler_lane import LaneHandler
 from stuntgpu.emu.handler_loop import LoopHandler
+from stuntgpu.emu.handler_matrix import MatrixHandler
 from stuntgpu.emu.handler_wave import WaveHandler
 from stuntgpu.emu.lower import NotVector
 from stuntgpu.emu.lower_text import Host
@@ -22,6 +23,8 @@ _RARE = '!0 = !{!"branch_weights", i32 1, i32 2000}'
 def build(form: Form, host: Host) -> Function:
     """The handler of a form. Raises Unmodelled."""
     facts = row(form.arch, form.name)
+    if facts.is_matrix:
+        return MatrixHandler(form, facts.sem, host).function()
     if facts.sem.scope == "wave":
         return WaveHandler(form, facts.sem, host).function()
     if facts.is_atomic:

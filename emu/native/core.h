@@ -107,6 +107,7 @@ _Static_assert(sizeof(Wave) <= VGPR_BASE, "Wave header");
 /* Host address of the wave's scratch, NULL when it is not mapped in one piece. */
 u8 *sg_scratch(Wave *w);
 u32 sg_hwreg(Wave *w, const Record *r, u32 id);
+void sg_wmma_nan(u32 lanes, u32 *sums, const u32 *rows, const u32 *columns);
 void sg_set_hwreg(Wave *w, const Record *r, u32 id, u32 value);
 extern const void *const sg_helpers[];
 #endif

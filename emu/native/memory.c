@@ -391,5 +391,5 @@ const void *const sg_helpers[] = {
     NAMES(flat_load),    NAMES(flat_store),    NAMES(array_load),  NAMES(array_store),
     NAMES(scratch_load), NAMES(scratch_store), NAMES(lds_load),    NAMES(lds_store),
     /* 72 */ (void *)resolve_global, (void *)resolve_flat, (void *)resolve_scratch, (void *)resolve_lds,
-    /* 76 */ (void *)sg_hwreg, (void *)sg_set_hwreg,
+    /* 76 */ (void *)sg_hwreg, (void *)sg_set_hwreg, (void *)sg_wmma_nan,
 };
