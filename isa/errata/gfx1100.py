@@ -137,6 +137,9 @@ def _vector() -> tuple[Erratum | Own, ...]:
                 bodies.fma_mix("(set D0 (f32_to_f16 FMA))"), f"{TESTS}::test_fma_mix_takes_halves_abs_and_neg"),
         Own(("V_READFIRSTLANE_B32",), "the text in one branch: EXEC above bit 31 is 0 in wave32",
             "(set D0 (vgpr SRC0:32 (select:32 (eq EXEC:64 0:64) 0:32 (trunc:32 (ctz EXEC:64)))))"),
+        *(Erratum((f"V_PERMLANE{x}16_B32",), "reads inactive lanes", "only with OP_SEL[0]; else as DPP's bound control",
+                  "LLVM: the intrinsic takes the old value and both bits", bodies.permlane(x == "X"),
+                  f"{TESTS}::test_permlane16_inactive_source") for x in ("", "X")),
         Own(("V_DUAL_DOT2ACC_F32_BF16",), "as V_DOT2_F32_BF16 on D0", bodies.dot2_acc("bf16_to_f32", "D0:32")),
     )
 

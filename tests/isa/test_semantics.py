@@ -442,6 +442,26 @@ def test_ds_swizzle_patterns(offset: int, source: object) -> None:
     assert result(machine) == [100 + source(i) for i in LANE_NUMBERS]
 
 
+def permlane(name: str, op_sel: int, exec_mask: int) -> list[int]:
+    """Every lane asks for lane 1 of a row; v1 = 100 + lane."""
+    machine = wave(LANE_NUMBERS, [100 + i for i in LANE_NUMBERS])
+    select = 0x11111111
+    run(name, machine, SRC0=1, VDST=3, S1=select, S2=select, OPSEL=op_sel, EXEC=exec_mask)
+    return result(machine)
+
+
+def test_permlane16_reads_its_own_row_and_x16_the_other() -> None:
+    assert permlane("V_PERMLANE16_B32", 0, 0xFFFFFFFF) == [101] * 16 + [117] * 16
+    assert permlane("V_PERMLANEX16_B32", 0, 0xFFFFFFFF) == [117] * 16 + [101] * 16
+
+
+def test_permlane16_inactive_source() -> None:
+    without_lane_1, old = 0xFFFFFFFD, 0xFFFFFFFF
+    assert permlane("V_PERMLANE16_B32", 0b00, without_lane_1)[:3] == [old, old, old]
+    assert permlane("V_PERMLANE16_B32", 0b10, without_lane_1)[:3] == [0, old, 0]
+    assert permlane("V_PERMLANE16_B32", 0b01, without_lane_1)[:3] == [101, old, 101]
+
+
 def test_readfirstlane_without_active_lanes_takes_lane_0() -> None:
     machine = wave(LANE_NUMBERS, [7 + i for i in LANE_NUMBERS])
     assert run("V_READFIRSTLANE_B32", machine, SRC0=1, EXEC=0)["D0"] == 7
