@@ -393,6 +393,24 @@ def gather(source_lane: str, prepare: str = "") -> str:
     )
 
 
+def permlane(other_row: bool) -> str:
+    """V_PERMLANE16/X16: nibble i % 16 of {S2, S1} names the source lane in the lane's own row of 16,
+    or in the other row of its pair. OPSEL[0] reads inactive lanes too; without it such a lane
+    gives 0 with OPSEL[1], else the destination keeps its value."""
+    row = "(and i:32 48:32)"
+    if other_row:
+        row = f"(xor {row} 16:32)"
+    lane = f"(or {row} (zext:32 (extract:4 choice:64 (shl (and i:32 15:32) 2:32))))"
+    return (
+        "(array result 64 32) (array valid 64 1) (set choice (concat:64 S2:32 S1:32))"
+        f" (for i 0:32 (sub LANES:32 1:32) ((set j {lane}) (setelem result i:32 (vgpr SRC0:32 j:32))"
+        " (setelem valid i:32 (or (extract:1 OPSEL:32 0:32) (extract:1 EXEC:64 j:32)))))"
+        " (for i 0:32 (sub LANES:32 1:32) ((if (and (extract:1 EXEC:64 i:32)"
+        " (or (elem:1 valid i:32) (extract:1 OPSEL:32 1:32)))"
+        " ((setvgpr VDST:32 (select:32 (elem:1 valid i:32) (elem:32 result i:32) 0:32) i:32)))))"
+    )
+
+
 HALF_WAVE_LANE = "(or (and i:32 32:32) (and (lshr (add (vgpr SRC0:32 i:32) OFFSET:32) 2:32) 31:32))"
 
 
