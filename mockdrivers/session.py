@@ -49,6 +49,8 @@ class Clients:
             return token, client
         with self._lock:
             client, n = self._known[token]
+            if not n:
+                raise LookupError(f"client {client.pid} is going")
             self._known[token] = (client, n + 1)
             return token, client
 
@@ -56,12 +58,13 @@ class Clients:
         """A connection has gone; with the last one the client goes."""
         with self._lock:
             client, n = self._known[token]
+            self._known[token] = (client, n - 1)
             if n > 1:
-                self._known[token] = (client, n - 1)
                 return
-            del self._known[token]
         client.close()
         log.info("client %d has gone", client.pid)
+        with self._lock:
+            del self._known[token]
 
     def all(self) -> list[Client]:
         with self._lock:
