@@ -35,7 +35,7 @@ from stuntgpu.emu.memory import EXECUTE, READ, WRITE, AddressSpace
 from stuntgpu.isa.abi import codeobject, elf, kernarg
 from stuntgpu.isa.abi.aql import AqlHeader, HsaQueue, KernelDispatchPacket, PacketType
 from stuntgpu.isa.abi.codeobject import CodeObject, KernelInfo
-from stuntgpu.isa.abi.targets import LDS_APERTURE, SCRATCH_APERTURE, Target, target
+from stuntgpu.isa.abi.targets import LDS_APERTURE, SCRATCH_APERTURE, Target, round_up, target
 
 Source: TypeAlias = "str | os.PathLike[str] | bytes | bytearray | memoryview"
 
@@ -43,6 +43,9 @@ Source: TypeAlias = "str | os.PathLike[str] | bytes | bytearray | memoryview"
 ARGUMENTS_VA = 0x1000_0000_0000
 CODE_VA = 0x2000_0000_0000
 MAPPED_VA = 0x3000_0000_0000
+
+#: Compilers load arguments in pieces of up to this size, and count on the segment's last piece being whole.
+_KERNARG_GRANULE = 64
 
 #: Scratch of one lane for kernels whose stack use is not known to the compiler.
 DYNAMIC_STACK_BYTES = 0x4000
@@ -232,7 +235,8 @@ class Kernel:
         values, lds = arguments.encode(info, args, self.gpu.place)
         queue_va = frame.block(_QUEUE.pack(), "queue") if _wants_queue(info) else 0
         segment = kernarg.pack(info, values, kernarg.Dispatch(grid, group, shared, queue_va))
-        kernarg_va = frame.block(segment, "kernel arguments") if segment else 0
+        padded = segment.ljust(round_up(len(segment), _KERNARG_GRANULE), b"\0")
+        kernarg_va = frame.block(padded, "kernel arguments") if segment else 0
         packet = self._packet(grid, group, lds + shared, kernarg_va)
         context = DispatchContext(
             packet_va=frame.block(packet.pack(), "dispatch packet") if info.descriptor.properties.dispatch_ptr else 0,
