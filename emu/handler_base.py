@@ -13,7 +13,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 
 from stuntgpu.emu import layout, state
-from stuntgpu.emu.forms import Form, Slot
+from stuntgpu.emu.forms import Form, Slot, row
 from stuntgpu.emu.lower_int import shift
 from stuntgpu.emu.lower_text import Emitter, FloatMode, Host, Value
 from stuntgpu.isa.errors import Unmodelled
@@ -45,6 +45,7 @@ class Handler:
         self.e = Emitter(form.lanes, float_mode(form.mode), host)
         self.cache: dict[tuple[str, int, int], Value] = {}
         self.constants = dict(form.constants)
+        self.unread = frozenset(row(form.arch, form.name).writes)  # results that nothing keeps start as 0
         self.stops = False
         self.jumps = False
         self.resumes = False
@@ -146,6 +147,8 @@ class Handler:
             if name in STATE_PLACES:
                 return e.zext(STATE_PLACES[name](self), width)
             slot = self.form.slot(name)
+            if slot < 0 and name in self.unread:
+                return e.const(0, width)
             if slot < 0:
                 raise Unmodelled(self.form.arch, f"place {name} of {self.form.name}", "emu/handlers.py")
             return e.zext(self.scalar_slot(slot, width), width)
