@@ -145,6 +145,7 @@ class _Row:
     masks_out: tuple[str, ...]
     is_atomic: bool
     is_matrix: bool
+    is_relative: bool  # register numbers are computed at run time
 
 
 _MODE_OF = {"f32": 0x33, "bf16": 0x33, "f16": 0xCC | 1 << state.MODE_FP16_OVFL, "f64": 0xCC}
@@ -172,7 +173,7 @@ def row(arch: str, name: str) -> _Row:
     masks_out = dict.fromkeys(s.name for s in stmts if isinstance(s, SetLaneBit))
     is_matrix = any(isinstance(s, Do) and s.action == "wmma" for s in stmts)
     return _Row(sem, _mode_mask(sem), tuple(reads), tuple(masks_in), tuple(writes), tuple(masks_out),
-                is_atomic(sem), is_matrix)
+                is_atomic(sem), is_matrix, "MOVREL" in name or "SWAPREL" in name)
 
 
 # ---------------------------------------------------------------- binding an instruction

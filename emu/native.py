@@ -116,7 +116,7 @@ class _Run:
         self.fault: KernelFault | None = None
         self.shared = CShared(0, self._n_groups(), 0)
         self.c_space = CSpace()
-        self.generation = -1
+        self.n_vgprs = 1
         self.refresh_space()
         self.link(self.mode)
 
@@ -151,6 +151,7 @@ class _Run:
     def _fill(self, linked: _Linked, v: Variant) -> None:
         c, n = linked.c, len(linked.variants)
         self.kept.append(v.index)
+        self.n_vgprs = max(self.n_vgprs, v.n_vgprs)
         c.index, c.first, c.n_index = ctypes.addressof(v.index), v.first, len(v.index)
         c.n_records = len(v.origins)
         c.pool, c.n_pool = ctypes.addressof(self.program.pool.words), self.program.pool.used
@@ -173,7 +174,7 @@ class _Run:
         c.user[: len(user)] = user
         c.info_bit, c.item_ids = rsrc2.workgroup_info, rsrc2.workitem_ids
         c.ids_in_ttmp = self.native.row.ids_in_ttmp
-        c.n_vgprs = state.N_VGPRS
+        c.n_vgprs = self.n_vgprs
         c.lds_bytes, c.scratch_va, c.scratch_wave_bytes = launch.lds_bytes, launch.scratch_va, launch.scratch_wave_bytes
         k.wave_bytes = layout.pool(launch.wave_lanes) + 4 * POOL_DWORDS
         k.waves_per_group = state.waves_per_workgroup(launch)
@@ -255,6 +256,7 @@ class _Run:
         if pc not in self.program.heads:
             self.program.extend(pc, lambda at, size: _fetch(self.space, w.code + at, size))
         k.program = ctypes.pointer(self.link(w.mode))
+        k.launch.n_vgprs = self.n_vgprs
         assert self.linked is not None
         variant = next(v for v in self.linked.variants if v.mode == w.mode & MODE_MASK)
         w.next = variant.address + variant.number(pc) * layout.RECORD_BYTES

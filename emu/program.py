@@ -15,7 +15,7 @@ import struct
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 
-from stuntgpu.emu import layout
+from stuntgpu.emu import layout, state
 from stuntgpu.emu.cache import cache
 from stuntgpu.emu.forms import Bound, Form, bind, row
 from stuntgpu.isa.decode import DecodeError, decode
@@ -173,6 +173,19 @@ def bind_copy(like: Form, source: int, target: int) -> Bound:
     return Bound(form, (source, target))
 
 
+def registers_used(b: Bound) -> int:
+    """1 + the highest VGPR number the record can touch."""
+    form, facts = b.form, row(b.form.arch, b.form.name)
+    stride, used = layout.vgpr_stride(form.lanes), 0
+    for s, value in zip(form.slots, b.values, strict=True):
+        if s.kind == "v":
+            n = 8 if facts.is_matrix else -(-s.bits // 32)
+            used = max(used, (value - layout.VGPR_BASE) // stride + n)
+        elif s.kind == "n" and s.name in ("SRC0", "SRC1", "SRC2", "VDST"):
+            used = max(used, state.N_VGPRS if facts.is_relative else value + 1)
+    return min(used, state.N_VGPRS)
+
+
 def _touches(a: Inst, b: Inst) -> bool:
     """a writes a VGPR that b reads."""
     written = {o.reg for o in operands(a) if o.is_written and o.kind is Kind.VGPR}
@@ -223,7 +236,6 @@ class Program:
     heads: set[int] = field(default_factory=set)  # places code jumps to: never elided, counting starts there
     pool: Pool = field(init=False)
     order: list[Code] = field(default_factory=list)
-    n_vgprs: int = 1
     variants: dict[int, Variant] = field(default_factory=dict)
     generation: int = 0
 
@@ -297,6 +309,7 @@ class Variant:
 
     records   the array native code runs; index: (pc - first) / 4 -> 1 + record number, 0 none.
     origins   record number -> the instruction it belongs to; reasons of records that fault.
+    n_vgprs   registers that the program can touch: what a new wave must clear.
     """
 
     mode: int
@@ -305,6 +318,7 @@ class Variant:
     first: int
     origins: list[Code]
     reasons: dict[int, str]
+    n_vgprs: int
 
     @property
     def address(self) -> int:
@@ -345,7 +359,8 @@ class _Assembler:
         for pc, at in self.starts.items():
             index[(pc - first) // 4] = at + 1
         reasons = {i: r.work.reason for i, r in enumerate(self.rows) if r.work.reason}
-        return Variant(self.mode, records, index, first, [r.code for r in self.rows], reasons)
+        used = max((registers_used(r.work.bound) for r in self.rows if r.work.bound is not None), default=1)
+        return Variant(self.mode, records, index, first, [r.code for r in self.rows], reasons, max(1, used))
 
     def handlers(self, forms: list[Form]) -> dict[Form, int]:
         """Addresses; an instruction no handler can be made for becomes a record that faults."""
