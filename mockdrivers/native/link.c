@@ -8,7 +8,9 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <poll.h>
 #include <pthread.h>
+#include <signal.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
@@ -57,25 +59,40 @@ static int received_fd(struct msghdr *message)
     return fd;
 }
 
-/* Payload bytes received, or -1. A signal that interrupts is noted and the wait goes on. */
-static ssize_t receive_packet(int socket_fd, struct packet *packet, int *fd, bool *interrupted)
+/* Signals wait while we talk, except in await(): there one that is pending always interrupts, so none is
+ * lost between two messages. Those a fault raises stay open. */
+static void hold_signals(sigset_t *before)
+{
+    static const int faults[] = {SIGSEGV, SIGBUS, SIGFPE, SIGILL, SIGTRAP, SIGABRT, SIGSYS};
+    sigset_t all;
+    sigfillset(&all);
+    for (size_t i = 0; i < sizeof faults / sizeof *faults; i++)
+        sigdelset(&all, faults[i]);
+    pthread_sigmask(SIG_BLOCK, &all, before);
+}
+
+/* Until there is something to receive. */
+static void await(int socket_fd, const sigset_t *open, bool *interrupted)
+{
+    struct pollfd p = {.fd = socket_fd, .events = POLLIN};
+    while (ppoll(&p, 1, NULL, open) < 0 && errno == EINTR)
+        *interrupted = true;
+}
+
+/* Payload bytes received, or -1. */
+static ssize_t receive_packet(int socket_fd, struct packet *packet, int *fd, const sigset_t *open, bool *interrupted)
 {
     union {
         struct cmsghdr head;
         char room[CMSG_SPACE(sizeof(int))];
     } control;
     struct iovec iov = {packet, sizeof *packet};
-    for (;;) {
-        struct msghdr message = {.msg_iov = &iov, .msg_iovlen = 1, .msg_control = &control,
-                                 .msg_controllen = sizeof control};
-        ssize_t n = recvmsg(socket_fd, &message, MSG_CMSG_CLOEXEC);
-        if (n < 0 && errno == EINTR) {
-            *interrupted = true;
-            continue;
-        }
-        *fd = n > 0 ? received_fd(&message) : -1;
-        return n < (ssize_t)sizeof packet->head ? -1 : n - (ssize_t)sizeof packet->head;
-    }
+    await(socket_fd, open, interrupted);
+    struct msghdr message = {.msg_iov = &iov, .msg_iovlen = 1, .msg_control = &control,
+                             .msg_controllen = sizeof control};
+    ssize_t n = recvmsg(socket_fd, &message, MSG_CMSG_CLOEXEC);
+    *fd = n > 0 ? received_fd(&message) : -1;
+    return n < (ssize_t)sizeof packet->head ? -1 : n - (ssize_t)sizeof packet->head;
 }
 
 /* One question of the server about our memory; fills `answer` and its payload. */
@@ -119,21 +136,22 @@ static size_t answer(struct packet *ask, size_t size, int fd, bool interrupted)
 }
 
 /* False: the connection is dead. */
-static bool converse(int socket_fd, struct sg_call *call, struct packet *packet)
+static bool talk(int socket_fd, struct sg_call *call, struct packet *packet, const sigset_t *open)
 {
     bool interrupted = false;
     if (send_packet(socket_fd, &call->head, call->in, call->in_size) < 0)
         return false;
     for (;;) {
         int fd;
-        ssize_t size = receive_packet(socket_fd, packet, &fd, &interrupted);
+        ssize_t size = receive_packet(socket_fd, packet, &fd, open, &interrupted);
         if (size < 0)
             return false;
         if (packet->head.op == SG_DONE) {
             call->head = packet->head;
             call->fd = fd;
             call->out_used = (size_t)size < call->out_size ? (size_t)size : call->out_size;
-            memcpy(call->out ? call->out : packet, packet->payload, call->out ? call->out_used : 0);
+            if (call->out)
+                memcpy(call->out, packet->payload, call->out_used);
             return true;
         }
         size_t used = answer(packet, (size_t)size, fd, interrupted);
@@ -142,6 +160,15 @@ static bool converse(int socket_fd, struct sg_call *call, struct packet *packet)
         if (send_packet(socket_fd, &packet->head, packet->payload, used) < 0)
             return false;
     }
+}
+
+static bool converse(int socket_fd, struct sg_call *call, struct packet *packet)
+{
+    sigset_t before;
+    hold_signals(&before);
+    bool alive = talk(socket_fd, call, packet, &before);
+    pthread_sigmask(SIG_SETMASK, &before, NULL);
+    return alive;
 }
 
 static int connect_server(void)

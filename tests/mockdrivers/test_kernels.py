@@ -39,6 +39,9 @@ WILD_VA = 0x1234_0000_1000
 WAVE32_DISPATCH = 1 << 0 | 1 << 2 | 1 << 15  # COMPUTE_SHADER_EN, FORCE_START_AT_000, CS_W32_EN
 
 
+_running: list[Kernel] = []  # closed by the `events` fixture when a test did not come to it
+
+
 class Kernel:
     """Code in GPU memory and a queue to run it on."""
 
@@ -47,6 +50,7 @@ class Kernel:
         self.code = gpu.buffer(0x1000, AllocFlags.VRAM)
         self.code.store(0, struct.pack(f"<{len(words)}I", *words))
         self.queue = RawQueue(gpu, QueueType.COMPUTE)
+        _running.append(self)
 
     def dispatch(self, user_data: tuple[int, ...] = (0, 0), threads: int = 32, event_id: int = 0) -> None:
         """One workgroup, s0.. from user_data, v0 the work-item; then fence 1 and the event."""
@@ -62,6 +66,8 @@ class Kernel:
                            data_sel=pm4.DataSel.ALL_64, addr=self.queue.fence_va, data=1, int_ctxid=event_id))
 
     def close(self) -> None:
+        if self in _running:
+            _running.remove(self)
         self.queue.destroy()
         self.gpu.free(self.code)
 
@@ -71,6 +77,8 @@ def events(gpu: RawKfd) -> Iterator[tuple[int, int, int]]:
     """(signal, memory exception, hardware exception)."""
     ids = gpu.event(), gpu.event(EventType.MEMORY), gpu.event(EventType.HW_EXCEPTION)
     yield ids
+    while _running:
+        _running.pop().close()
     for event_id in ids:
         gpu.call(kfd.DESTROY_EVENT, event_id=event_id)
     while gpu.fault():
@@ -125,12 +133,12 @@ def test_an_illegal_instruction_is_a_hardware_exception(gpu: RawKfd, events: tup
 
 def test_code_must_be_executable_memory(gpu: RawKfd, events: tuple[int, int, int]) -> None:
     kernel = Kernel(gpu, END)
-    kernel.code = Buffer(0x2222_0000_0000, 0x1000, 0)  # nothing there
+    code, kernel.code = kernel.code, Buffer(0x2222_0000_0000, 0x1000, 0)  # nothing there
     kernel.dispatch()
+    kernel.code = code
     result, data = gpu.wait(*events, ms=20000)
     assert result == WaitResult.COMPLETE
     assert data[1].payload.memory_exception_data.va == 0x2222_0000_0000
-    kernel.queue.destroy()
 
 
 def test_destroying_the_queue_cancels_an_endless_kernel(gpu: RawKfd, events: tuple[int, int, int]) -> None:
