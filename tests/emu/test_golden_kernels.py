@@ -17,6 +17,7 @@ from stuntgpu.emu.buffers import Placement, host_address
 from stuntgpu.emu.launch import Launch, RunOptions
 from stuntgpu.emu.memory import AddressSpace
 from stuntgpu.emu.native import Native
+from stuntgpu.isa.abi.codeobject import CodeObjectError
 from stuntgpu.isa.abi.descriptor import Rsrc1, Rsrc2
 from stuntgpu.isa.abi.targets import TARGETS
 from tests.shared import shared_dir
@@ -106,6 +107,55 @@ def test_golden_case_is_right_and_the_same_on_both_tiers(case: dict[str, Any] | 
     reference = check_case(case, "reference")
     for i, (a, b) in enumerate(zip(native, reference, strict=True)):
         assert a.tobytes() == b.tobytes(), f"argument {i} differs between the tiers"
+
+
+@pytest.mark.parametrize(("seed", "threads"), [(1, 1), (7, 2)])
+def test_golden_results_do_not_depend_on_order_or_threads(seed: int, threads: int) -> None:
+    for case in (c for c in rows_of("kernels/cases.json", ARCH) if c):
+        gpu = Gpu(ARCH, seed=seed, threads=threads, max_wave_instructions=BUDGET)
+        args, expected = arguments(case)
+        gpu.load(shared_dir() / "kernels" / case["object"])[case["kernel"]](
+            *args, grid=tuple(case["grid"]), workgroup=tuple(case["workgroup"]))
+        assert gpu.stats.wave_instructions == counted(case)
+        for i, want in expected.items():
+            want = CORRECTED.get((case["case"], i), lambda values: values)(want)
+            assert mismatch(args[i], want, *case["tolerance"].get(str(i), (0.0, 0.0))) == "", case["case"]
+
+
+def counted(case: dict[str, Any]) -> int:
+    """Wave-instructions of a case in the default order."""
+    gpu = Gpu(ARCH, max_wave_instructions=BUDGET)
+    args, _ = arguments(case)
+    kernel = gpu.load(shared_dir() / "kernels" / case["object"])[case["kernel"]]
+    return kernel(*args, grid=tuple(case["grid"]), workgroup=tuple(case["workgroup"])).wave_instructions
+
+
+# ---------------------------------------------------------------- loading
+
+
+def test_golden_module_lists_its_kernels() -> None:
+    module = Gpu(ARCH, tier="reference").load(shared_dir() / "kernels" / "hsaco" / ARCH / "grid3d.hsaco")
+    assert list(module) == ["grid3d", "uneven", "dispatch_ptr"]
+    assert len(module) == 3
+    assert repr(module["uneven"]) == "Kernel('uneven', 2 arguments)"
+    assert module.symbol("uneven.kd") == module["uneven"].descriptor_va
+    with pytest.raises(KeyError, match=r"grid3d.hsaco has no kernel 'uneven2'; it has grid3d, uneven, dispatch_ptr"):
+        module["uneven2"]
+
+
+def test_golden_object_of_another_gpu_is_refused() -> None:
+    path = shared_dir() / "kernels" / "hsaco" / "gfx942" / "spill.hsaco"
+    with pytest.raises(CodeObjectError, match=r"^spill\.hsaco: built for gfx942, but this GPU is gfx1100$"):
+        Gpu(ARCH, tier="reference").load(path)
+
+
+def test_golden_object_loads_from_bytes_twice() -> None:
+    data = (shared_dir() / "kernels" / "hsaco" / ARCH / "vadd_f32.hsaco").read_bytes()
+    gpu = Gpu(ARCH, tier="reference")
+    first, second = gpu.load(data), gpu.load(data)
+    assert first.base != second.base
+    with pytest.raises(CodeObjectError, match="code object: truncated"):
+        gpu.load(data[:1000])
 
 
 # ---------------------------------------------------------------- recorded launches
