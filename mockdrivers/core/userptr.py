@@ -90,7 +90,7 @@ class UserPages:
     def _piece(self, row: MapsRow, address: int, size: int, caller: Caller) -> Piece:
         if row.inode == self.heap.inode and row.path.startswith(OURS):
             return Piece(address, row.offset + address - row.lo, size)
-        if row.path.startswith("/") and row.perms[3] == "s":
+        if row.path.startswith("/") and not row.path.startswith("/dev/zero") and row.perms[3] == "s":
             log.warning("pinning a shared mapping of %s cuts it loose from the file", row.path)
         buffer = self.heap.allocate(size)
         try:
