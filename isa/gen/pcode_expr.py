@@ -56,6 +56,28 @@ _UNARY_FLOAT = {
     "log2": "log2",
 }
 _NAN_TESTS = {"isNAN": "isnan", "isSignalNAN": "issnan", "isQuietNAN": "isqnan"}
+#: Functions by their number of arguments.
+_ARGUMENTS = {
+    "fma": 3,
+    "abs": 1,
+    "sign": 1,
+    "exponent": 1,
+    "signext": 1,
+    "signext_from_bit": 2,
+    "ldexp": 2,
+    "pow": 2,
+    "s_ff1_i32_b32": 1,
+    "s_ff1_i32_b64": 1,
+    "v_cvt_i16_f32": 1,
+    "v_cvt_u16_f32": 1,
+    "isNAN": 1,
+    "isSignalNAN": 1,
+    "isQuietNAN": 1,
+    "cvtToQuietNAN": 1,
+    "sin": 1,
+    "cos": 1,
+    **dict.fromkeys(_UNARY_FLOAT, 1),
+}
 _CONVERSION = re.compile(r"^([a-z]+\d+)_to_([a-z]+\d*)$")
 #: Names in the text that are places under another name.
 ALIASES = {
@@ -376,6 +398,8 @@ class Expressions(ABC):
         return node(name, v.expr, round=rnd)
 
     def call(self, name: str, args: tuple[ast.Node, ...]) -> Val:
+        if len(args) != _ARGUMENTS.get(name, len(args)) or (_CONVERSION.match(name) and not args):
+            raise SpecError(f"{name} with {len(args)} arguments")
         if name in self.lambdas:
             return self.call_lambda(self.lambdas[name], [self.val(a) for a in args])
         if name in _NAN_TESTS:

@@ -156,7 +156,9 @@ class Lowering(Expressions):
                 for i in range(low, high + 1):
                     self.bindings[s.name] = Val("i", b.const(i, 32))
                     self.splice(s.body)
-                del self.bindings[s.name]
+                self.bindings.pop(
+                    s.name, None
+                )  # no turn at all when the bounds are the wrong way round
                 return
         self.locals[local] = ("i", 32, 0)
         called = dict(self.called)
@@ -311,6 +313,8 @@ class Lowering(Expressions):
     # ---- inlining
 
     def call_lambda(self, f: ast.Lambda, args: list[Val]) -> Val:
+        if len(args) != len(f.params):
+            raise SpecError(f"{f.name} takes {len(f.params)} arguments, not {len(args)}")
         saved = dict(self.bindings)
         self.bindings.update(zip(f.params, args, strict=True))
         if isinstance(f.body, tuple):

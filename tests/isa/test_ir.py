@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import contextlib
+
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -112,6 +114,33 @@ def test_verifier_names_instruction_and_node(body: str, complaint: str) -> None:
 def test_malformed_text_is_a_spec_error(text: str) -> None:
     with pytest.raises(SpecError, match="V_BAD"):
         ir.loads("V_BAD", text)
+
+
+WORDS = [
+    "(",
+    ")",
+    "lane",
+    "own",
+    "set",
+    "D0",
+    "S0:32",
+    "7:8",
+    "add",
+    "if",
+    "for",
+    "vgpr",
+    "load:32",
+    "MEM",
+    "zext:64",
+    ":",
+    "!",
+]
+
+
+@given(st.lists(st.sampled_from(WORDS), max_size=24).map(" ".join))
+def test_any_text_loads_or_is_a_spec_error(text: str) -> None:
+    with contextlib.suppress(SpecError):
+        verify(ir.loads("V_BAD", f"(lane own {text})"))
 
 
 def test_operations_have_consistent_rows() -> None:

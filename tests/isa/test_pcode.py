@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import contextlib
+import random
 from collections.abc import Mapping
 from xml.etree import ElementTree
 
@@ -11,7 +13,7 @@ from stuntgpu.isa import ir
 from stuntgpu.isa.errors import SpecError
 from stuntgpu.isa.gen import pcode_ast as ast
 from stuntgpu.isa.gen.pcode_lower import Source, lower
-from stuntgpu.isa.gen.pcode_parse import parse
+from stuntgpu.isa.gen.pcode_parse import parse, tokens
 from stuntgpu.isa.gen.pcode_tidy import tidy
 from stuntgpu.isa.verify import verify
 from tests.shared import shared_dir
@@ -292,3 +294,29 @@ def test_golden_every_entry_parses_but_the_known_prose(family: str, prose: int) 
         except SpecError:
             refused.append(x.findtext("InstructionName"))
     assert len(refused) == prose, refused
+
+
+def damaged(words: list[str], pool: list[str], rng: random.Random) -> str:
+    """The text with one word lost, replaced or added."""
+    at, kind = rng.randrange(len(words)), rng.randrange(3)
+    middle = ([], [rng.choice(pool)], [words[at], rng.choice(pool)])[kind]
+    return " ".join([*words[:at], *middle, *words[at + 1 :]])
+
+
+def test_golden_damaged_text_is_a_spec_error_or_another_program() -> None:
+    root = ElementTree.parse(shared_dir() / "isa-spec" / "amdgpu_isa_rdna3.xml").getroot()
+    texts: dict[str, list[str]] = {}
+    for x in root.iter("Instruction"):
+        with contextlib.suppress(SpecError):
+            name = x.findtext("InstructionName") or ""
+            texts[name] = [t.text for t in tokens(x.findtext("Pseudocode") or "")][:-1]
+    names = sorted(n for n, words in texts.items() if 0 < len(words) < 200)
+    pool = [word for n in names for word in texts[n]]
+    rng = random.Random(7)
+    survivors = 0
+    for _ in range(4000):
+        text = damaged(texts[rng.choice(names)], pool, rng)
+        with contextlib.suppress(SpecError):
+            row(text)
+            survivors += 1
+    assert survivors > 20
