@@ -80,7 +80,7 @@ class Placement:
 
     def find(self, array: Array) -> int | None:
         """The address of an array placed here."""
-        return self._placed.get((host_address(array), array.nbytes))
+        return self._placed.get((host_address(array), array.nbytes)) if self._placed else None
 
     def clear(self) -> None:
         """Unmap everything."""

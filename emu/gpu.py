@@ -16,6 +16,7 @@ from __future__ import annotations
 import os
 import threading
 from collections.abc import Iterator, Mapping
+from functools import lru_cache
 from pathlib import Path
 from typing import TypeAlias
 
@@ -35,6 +36,7 @@ from stuntgpu.emu.memory import EXECUTE, READ, WRITE, AddressSpace
 from stuntgpu.isa.abi import codeobject, elf, kernarg
 from stuntgpu.isa.abi.aql import AqlHeader, HsaQueue, KernelDispatchPacket, PacketType
 from stuntgpu.isa.abi.codeobject import CodeObject, KernelInfo
+from stuntgpu.isa.abi.descriptor import KernelDescriptor
 from stuntgpu.isa.abi.targets import LDS_APERTURE, SCRATCH_APERTURE, Target, round_up, target
 
 Source: TypeAlias = "str | os.PathLike[str] | bytes | bytearray | memoryview"
@@ -237,31 +239,38 @@ class Kernel:
         segment = kernarg.pack(info, values, kernarg.Dispatch(grid, group, shared, queue_va))
         padded = segment.ljust(round_up(len(segment), _KERNARG_GRANULE), b"\0")
         kernarg_va = frame.block(padded, "kernel arguments") if segment else 0
-        packet = self._packet(grid, group, lds + shared, kernarg_va)
+        packet = _packet(info.descriptor, self.descriptor_va, grid, group, lds + shared, kernarg_va)
+        properties = info.descriptor.properties
         context = DispatchContext(
-            packet_va=frame.block(packet.pack(), "dispatch packet") if info.descriptor.properties.dispatch_ptr else 0,
-            queue_va=queue_va, kernarg=segment, name=self.name,
-            scratch_va=frame.zeros(scratch_bytes(self.gpu.arch, info.descriptor, packet), "scratch"))
-        return launch_from_descriptor(self.gpu.arch, info.descriptor, packet, context)
-
-    def _packet(self, grid: tuple[int, int, int], group: tuple[int, int, int], lds: int,
-                kernarg_va: int) -> KernelDispatchPacket:
-        descriptor = self.info.descriptor
-        private = descriptor.private_segment_size
-        if descriptor.properties.uses_dynamic_stack:
-            private = max(private, DYNAMIC_STACK_BYTES)
-        dimensions = 3 if grid[2] > 1 else 2 if grid[1] > 1 else 1
-        return KernelDispatchPacket(
-            header=AqlHeader(type=PacketType.KERNEL_DISPATCH), dimensions=dimensions,
-            workgroup_x=group[0], workgroup_y=group[1], workgroup_z=group[2],
-            grid_x=grid[0], grid_y=grid[1], grid_z=grid[2], private_segment_size=private,
-            group_segment_size=lds, kernel_object=self.descriptor_va, kernarg_address=kernarg_va)
+            packet_va=frame.block(packet.pack(), "dispatch packet") if properties.dispatch_ptr else 0,
+            queue_va=queue_va, kernarg=segment if info.descriptor.preload_length else b"", name=self.name,
+            scratch_va=frame.zeros(_scratch_bytes(self.gpu.arch, info.descriptor, packet), "scratch"))
+        return _launch_of(self.gpu.arch, info.descriptor, packet, context)
 
     def __repr__(self) -> str:
         return f"Kernel({self.name!r}, {len(self.info.explicit_args)} arguments)"
 
 
 _QUEUE = HsaQueue(group_aperture_hi=LDS_APERTURE >> 32, private_aperture_hi=SCRATCH_APERTURE >> 32)
+
+
+# A program launches the same shapes over and over, at the same addresses: these remember what was said before.
+_launch_of = lru_cache(maxsize=1024)(launch_from_descriptor)
+_scratch_bytes = lru_cache(maxsize=1024)(scratch_bytes)
+
+
+@lru_cache(maxsize=1024)
+def _packet(descriptor: KernelDescriptor, descriptor_va: int, grid: tuple[int, int, int],
+            group: tuple[int, int, int], lds: int, kernarg_va: int) -> KernelDispatchPacket:
+    private = descriptor.private_segment_size
+    if descriptor.properties.uses_dynamic_stack:
+        private = max(private, DYNAMIC_STACK_BYTES)
+    dimensions = 3 if grid[2] > 1 else 2 if grid[1] > 1 else 1
+    return KernelDispatchPacket(
+        header=AqlHeader(type=PacketType.KERNEL_DISPATCH), dimensions=dimensions,
+        workgroup_x=group[0], workgroup_y=group[1], workgroup_z=group[2],
+        grid_x=grid[0], grid_y=grid[1], grid_z=grid[2], private_segment_size=private,
+        group_segment_size=lds, kernel_object=descriptor_va, kernarg_address=kernarg_va)
 
 
 def _wants_queue(info: KernelInfo) -> bool:
