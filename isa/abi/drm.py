@@ -44,6 +44,7 @@ class InfoQuery(IntEnum):
     """AMDGPU_INFO_*"""
 
     ACCEL_WORKING = 0x00
+    HW_IP_INFO = 0x02
     HW_IP_COUNT = 0x03
     VRAM_GTT = 0x14
     READ_MMR_REG = 0x15
@@ -131,6 +132,17 @@ class DeviceInfo(CStruct):
     shadow_alignment: U32
     csa_size: U32
     csa_alignment: U32
+
+
+@layout
+class HwIp(CStruct):
+    hw_ip_version_major: U32
+    hw_ip_version_minor: U32
+    capabilities_flags: U64
+    ib_start_alignment: U32
+    ib_size_alignment: U32
+    available_rings: U32
+    ip_discovery_version: U32
 
 
 @layout

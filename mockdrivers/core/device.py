@@ -76,7 +76,7 @@ class Device:
     poll_mask      what poll always reports; 0 never ready.
     """
 
-    node: ClassVar[str]
+    node: str
     magic: ClassVar[str]
     accepted: ClassVar[tuple[Ioctl, ...]] = ()
     refused: ClassVar[dict[Ioctl, int]] = {}

@@ -21,7 +21,7 @@ MMIO_REMAP_BYTES = 0x1000
 class KfdBase(Device):
     """The KFD process of a client: one however often /dev/kfd is opened."""
 
-    node: ClassVar[str] = abi.KFD_NODE
+    node = abi.KFD_NODE
     magic: ClassVar[str] = abi.AMDKFD_IOCTL_BASE
 
     def __init__(self, client: Client) -> None:

@@ -15,6 +15,7 @@ from stuntgpu.isa.abi import drm as abi
 from stuntgpu.mockdrivers.core.client import Client
 from stuntgpu.mockdrivers.core.device import Device, Mapping, fail, ioctl
 from stuntgpu.mockdrivers.core.gpu import Gpu
+from stuntgpu.mockdrivers.profiles import HWID_GC, HWID_SDMA0
 from stuntgpu.mockdrivers.protocol import Caller
 
 log = logging.getLogger("stuntgpu.driver")
@@ -22,7 +23,7 @@ log = logging.getLogger("stuntgpu.driver")
 DRIVER_VERSION = (3, 57, 0)
 DRIVER_NAME, DRIVER_DATE, DRIVER_DESC = b"amdgpu", b"20150101", b"AMD GPU"
 GB_ADDR_CONFIG = 0x263E  # register offset libdrm reads on every chip
-HW_IP_COUNTS = {0: 1, 1: 1, 2: 1}  # AMDGPU_HW_IP_GFX, _COMPUTE, _DMA
+HW_IP_HWIDS = {0: HWID_GC, 1: HWID_GC, 2: HWID_SDMA0}  # AMDGPU_HW_IP_GFX, _COMPUTE, _DMA
 VRAM_TYPE_GDDR6 = 9
 IDS_FLAGS_NONE = 0
 
@@ -30,11 +31,11 @@ IDS_FLAGS_NONE = 0
 class RenderNode(Device):
     """One open of a render node."""
 
-    node: ClassVar[str] = "/dev/dri/renderD*"
     magic: ClassVar[str] = abi.DRM_IOCTL_BASE
 
     def __init__(self, client: Client, gpu: Gpu) -> None:
         self.client, self.gpu = client, gpu
+        self.node = f"/dev/dri/renderD{gpu.render_minor}"
 
     def mmap(self, length: int, prot: int, flags: int, offset: int) -> Mapping:
         return self.client.offsets.find(offset, length)
@@ -64,7 +65,9 @@ class RenderNode(Device):
         if args.query == query.ACCEL_WORKING:
             return bytes(ctypes.c_uint32(1))
         if args.query == query.HW_IP_COUNT:
-            return bytes(ctypes.c_uint32(HW_IP_COUNTS.get(args.args[0], 0)))
+            return bytes(ctypes.c_uint32(int(args.args[0] in HW_IP_HWIDS)))
+        if args.query == query.HW_IP_INFO:
+            return self._hw_ip(args.args[0])
         if args.query == query.READ_MMR_REG:
             return self._registers(args.args[0], args.args[1])
         if args.query == query.DEV_INFO:
@@ -76,6 +79,17 @@ class RenderNode(Device):
             return bytes(self._memory())
         log.warning("%s: AMDGPU_INFO query 0x%x is not known", self.node, args.query)
         fail(EINVAL, "amdgpu_info.query", args.query)
+
+    def _hw_ip(self, kind: int) -> bytes:
+        """All zeros for engines the chip lacks, as the kernel answers."""
+        hwid = HW_IP_HWIDS.get(kind)
+        versions = {row[0]: row[1:] for row in self.gpu.chip.ip_versions}
+        if hwid is None:
+            return bytes(abi.HwIp())
+        major, minor, revision = versions[hwid]
+        return bytes(abi.HwIp(hw_ip_version_major=major, hw_ip_version_minor=minor, ib_start_alignment=32,
+                              ib_size_alignment=32, available_rings=1,
+                              ip_discovery_version=major << 16 | minor << 8 | revision))
 
     def _registers(self, offset: int, count: int) -> bytes:
         if (offset, count) != (GB_ADDR_CONFIG, 1):

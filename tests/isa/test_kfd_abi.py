@@ -54,6 +54,7 @@ DRM_STRUCTS: dict[str, type[CStruct]] = {
     "drm_version": drm.Version,
     "drm_client": drm.GetClient,
     "drm_amdgpu_info_device": drm.DeviceInfo,
+    "drm_amdgpu_info_hw_ip": drm.HwIp,
     "drm_amdgpu_info_vram_gtt": drm.VramGtt,
     "drm_amdgpu_memory_info": drm.MemoryInfo,
 }

@@ -196,6 +196,13 @@ def test_drm_info_queries(gpu: RawKfd) -> None:
     assert info(gpu, drm.InfoQuery.READ_MMR_REG, 4, 0x263E, 1) == (0x545).to_bytes(4, "little")
 
 
+def test_drm_engines_have_the_versions_of_the_discovery_table(gpu: RawKfd) -> None:
+    size = ctypes.sizeof(drm.HwIp)
+    compute, dma, video = (drm.HwIp.from_buffer_copy(info(gpu, drm.InfoQuery.HW_IP_INFO, size, i)) for i in (1, 2, 3))
+    assert (compute.ip_discovery_version, dma.ip_discovery_version, video) == (0x0B0000, 0x060000, drm.HwIp())
+    assert [info(gpu, drm.InfoQuery.HW_IP_COUNT, 4, i)[0] for i in (1, 3)] == [1, 0]
+
+
 def test_unknown_drm_queries_and_registers_are_einval(gpu: RawKfd) -> None:
     for query, args in ((0x77, ()), (drm.InfoQuery.READ_MMR_REG, (0x1234, 1))):
         with refused(EINVAL):
