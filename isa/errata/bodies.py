@@ -164,7 +164,10 @@ def frexp_exponent(f: Format, bits: int) -> str:
     narrow = {16: f"(sext:32 {denormal})", 32: denormal, 64: f"(trunc:32 {denormal})"}[w]
     value = chain(
         32,
-        (f"(or (eq {f.magnitude('S0')} {f.const(0)}) (eq {field} {(1 << f.exponent) - 1}:32))", "0:32"),
+        (
+            f"(or (eq {f.magnitude('S0')} {f.const(0)}) (eq {field} {(1 << f.exponent) - 1}:32))",
+            "0:32",
+        ),
         (f"(eq {field} 0:32)", narrow),
         last=f"(sub {field} {f.bias - 1}:32)",
     )
@@ -313,6 +316,45 @@ def dot_integer(bits: int, signs: bool) -> str:
             )
         terms = f"(add {terms} (mul {factor[0]} {factor[1]}))"
     return text + f"(set exact {terms}) (set D0 {saturate('exact', 64, 32, signs)})"
+
+
+def _difference(a: str, b: str, width: int, skip_zero: bool) -> str:
+    """|a - b| of unsigned fields, 64 bits; 0 where the reference b is 0 (the masked forms)."""
+    x = f"(select:{width} (ult {b} {a}) (sub {a} {b}) (sub {b} {a}))"
+    if skip_zero:
+        x = f"(select:{width} (eq {b} 0:{width}) 0:{width} {x})"
+    return f"(zext:64 {x})"
+
+
+def _sum_of_differences(lo: int, bits_of_s0: int, width: int, skip_zero: bool) -> str:
+    """Over the fields of S1, against those of S0 from bit `lo` on; 64 bits."""
+    total = ""
+    for at in range(0, 32, width):
+        a = f"(extract:{width} S0:{bits_of_s0} {lo + at}:32)"
+        b = f"(extract:{width} S1:32 {at}:32)" if width < 32 else "S1:32"
+        term = _difference(a if width < 32 else "S0:32", b, width, skip_zero)
+        total = f"(add {total} {term})" if total else term
+    return total
+
+
+def sad(width: int, *, skip_zero: bool = False, shift: int = 0) -> str:
+    """V_SAD*, V_MSAD_U8: sum of absolute differences of `width`-bit fields plus S2, saturating with CLAMP."""
+    total = _sum_of_differences(0, 32, width, skip_zero)
+    if shift:
+        total = f"(shl {total} {shift}:32)"
+    return f"(set exact (add {total} (zext:64 S2:32))) (set D0 {saturate('exact', 64, 32, False)})"
+
+
+def quad_sad(part: int, *, skip_zero: bool) -> str:
+    """V_QSAD_PK, V_MQSAD: four sums, of S0 shifted by a byte each, in parts of `part` bits."""
+    text, value = "", ""
+    for i in range(4):
+        total = _sum_of_differences(8 * i, 64, 8, skip_zero)
+        accumulator = f"(zext:64 (extract:{part} S2:{4 * part} {i * part}:32))"
+        text += f"(set x{i} (add {total} {accumulator})) "
+        one = saturate(f"x{i}", 64, part, False)
+        value = f"(concat:{part * (i + 1)} {one} {value})" if value else one
+    return text + f"(set D0 {value})"
 
 
 # ---------------------------------------------------------------- bytes

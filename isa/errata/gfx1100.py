@@ -170,18 +170,26 @@ def _saturating() -> tuple[Erratum, ...]:
         "V_PK_ADD_U16": bodies.packed("add", "zext", 2), "V_PK_SUB_U16": bodies.packed("sub", "zext", 2),
         "V_PK_MAD_I16": bodies.packed("mad", "sext", 3), "V_PK_MAD_U16": bodies.packed("mad", "zext", 3),
         "V_DOT4_I32_IU8": bodies.dot_integer(8, True), "V_DOT8_I32_IU4": bodies.dot_integer(4, True),
+        "V_SAD_U8": bodies.sad(8), "V_SAD_U16": bodies.sad(16), "V_SAD_U32": bodies.sad(32),
+        "V_SAD_HI_U8": bodies.sad(8, shift=16), "V_MSAD_U8": bodies.sad(8, skip_zero=True),
+        "V_QSAD_PK_U16_U8": bodies.quad_sad(16, skip_zero=False),
+        "V_MQSAD_PK_U16_U8": bodies.quad_sad(16, skip_zero=True), "V_MQSAD_U32_U8": bodies.quad_sad(32, skip_zero=True),
         "V_DOT4_U32_U8": bodies.dot_integer(8, False), "V_DOT8_U32_U4": bodies.dot_integer(4, False),
     }
     wide = {
         "V_MAD_U64_U32": "(set product (mul (zext:64 S0:32) (zext:64 S1:32))) (set sum (add product:64 S2:64))"
-                         " (set D0 sum:64) (setbit D1 (ult sum:64 product:64))",
+                         " (set carry (ult sum:64 product:64)) (setbit D1 carry:1)"
+                         " (set D0 (select:64 (and CLAMP:1 carry:1) 0xffffffffffffffff:64 sum:64))",
         "V_MAD_I64_I32": "(set product (mul (sext:64 S0:32) (sext:64 S1:32))) (set sum (add product:64 S2:64))"
-                         " (set D0 sum:64) (setbit D1 (xor (xor (extract:1 product:64 63:32) (extract:1 S2:64 63:32))"
-                         " (ult sum:64 product:64)))",
+                         " (setbit D1 (xor (xor (extract:1 product:64 63:32) (extract:1 S2:64 63:32))"
+                         " (ult sum:64 product:64)))"
+                         " (set over (slt (and (xor product:64 sum:64) (xor S2:64 sum:64)) 0:64))"
+                         " (set D0 (select:64 (and CLAMP:1 over:1) (select:64 (slt S2:64 0:64)"
+                         " 0x8000000000000000:64 0x7fffffffffffffff:64) sum:64))",
     }
     return (
         *(Erratum((n,), _WRAPS, _SATURATES, FACTS, body, test) for n, body in rows.items()),
-        *(Erratum((n,), "computes in 65 bits", "the same, in 64", "rewritten", body,
+        *(Erratum((n,), "computes in 65 bits and wraps", "64 are enough; with CLAMP the result saturates", FACTS, body,
                   f"{TESTS}::test_mad_64_carry") for n, body in wide.items()),
     )
 

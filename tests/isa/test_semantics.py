@@ -380,6 +380,26 @@ def test_mad_64_carry() -> None:
     assert run("V_MAD_I64_I32", S0=0xFFFFFFFF, S1=1, S2=0) == {"D0": top, "D1": 1}
 
 
+def test_mad_64_saturates_with_clamp() -> None:
+    top = (1 << 64) - 1
+    assert run("V_MAD_U64_U32", S0=1, S1=1, S2=top, CLAMP=1)["D0"] == top
+    assert run("V_MAD_I64_I32", S0=1, S1=1, S2=top >> 1, CLAMP=1)["D0"] == top >> 1
+    assert run("V_MAD_I64_I32", S0=0xFFFFFFFF, S1=1, S2=1 << 63, CLAMP=1)["D0"] == 1 << 63
+
+
+def test_sums_of_absolute_differences() -> None:
+    assert run("V_SAD_U8", S0=0x01020304, S1=0x04030201, S2=5)["D0"] == 8 + 5
+    assert run("V_MSAD_U8", S0=0x01020304, S1=0x04000201, S2=5)["D0"] == 3 + 1 + 3 + 5
+    assert run("V_SAD_HI_U8", S0=0x01, S1=0x03, S2=5)["D0"] == (2 << 16) + 5
+    assert run("V_SAD_U16", S0=0x0001_0005, S1=0x0003_0001, S2=0)["D0"] == 6
+    assert run("V_SAD_U32", S0=0, S1=5, S2=0xFFFFFFFF, CLAMP=1)["D0"] == 0xFFFFFFFF
+    assert run("V_SAD_U32", S0=0, S1=5, S2=0xFFFFFFFF, CLAMP=0)["D0"] == 4
+    assert (
+        run("V_QSAD_PK_U16_U8", S0=0x0A090807_00000005, S1=0, S2=0xFFFF << 48, CLAMP=1)["D0"] >> 48
+        == 0xFFFF
+    )
+
+
 def test_bit_search_of_zero_is_minus_one() -> None:
     for name in ("S_CTZ_I32_B32", "S_CLZ_I32_U32", "V_CTZ_I32_B32", "V_CLZ_I32_U32", "S_CLS_I32"):
         assert run(name, S0=0)["D0"] == 0xFFFFFFFF, name
@@ -518,10 +538,12 @@ def text_rows(g: Generator) -> list[tuple[ir.Semantics, ir.Semantics]]:
     return out
 
 
-def assert_agree(a: ir.Semantics, b: ir.Semantics, rng: random.Random, trials: int) -> None:
+def assert_agree(
+    a: ir.Semantics, b: ir.Semantics, rng: random.Random, trials: int, **fixed: int
+) -> None:
     widths = {**b.widths, **a.widths}
     for _ in range(trials):
-        places = random_places(a, widths, rng)
+        places = {**random_places(a, widths, rng), **fixed}
         mode = rng.choice((KEEP_DENORMALS, FLUSH_F32, FLUSH_ALL))
         outcomes = []
         for sem in (a, b):
