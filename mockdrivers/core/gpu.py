@@ -12,6 +12,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import Protocol
 
+from stuntgpu.emu import budget
 from stuntgpu.emu.launch import Executor, RunOptions
 from stuntgpu.emu.memory import AddressSpace
 from stuntgpu.isa.errors import Unmodelled
@@ -23,7 +24,6 @@ from stuntgpu.mockdrivers.core.tally import Tally
 from stuntgpu.mockdrivers.core.userptr import UserPages
 from stuntgpu.mockdrivers.profiles import Chip
 
-DEFAULT_MAX_WAVE_INSTRUCTIONS = 1 << 36
 GTT_BYTES = 32 << 30
 STOP_TIMEOUT_S = 5.0
 
@@ -72,7 +72,7 @@ class ClientOptions:
     tier: str = "native"
     seed: int = 0
     threads: int = 1
-    max_wave_instructions: int = DEFAULT_MAX_WAVE_INSTRUCTIONS
+    max_wave_instructions: int = budget.DEFAULT
 
     @classmethod
     def from_environment(cls, env: Mapping[str, str]) -> ClientOptions:
@@ -86,7 +86,7 @@ class ClientOptions:
 
         return cls(env.get("STUNTGPU_TIER") or "native", number("STUNTGPU_SEED", 0),
                    number("STUNTGPU_THREADS", os.cpu_count() or 1),
-                   number("STUNTGPU_MAX_WAVE_INSTRUCTIONS", DEFAULT_MAX_WAVE_INSTRUCTIONS))
+                   budget.max_wave_instructions(env))
 
     def run_options(self, cancelled: Callable[[], bool]) -> RunOptions:
         return RunOptions(self.seed, self.threads, self.max_wave_instructions, cancelled)
