@@ -5,12 +5,12 @@ Units:   bytes.
 
 from __future__ import annotations
 
-WAVE_BYTES = 1296
+WAVE_BYTES = 1400
 RECORD_BYTES = 64
 
 # Wave
 SCC, MODE, NEXT, LEFT, FROM, PC, CODE = 1024, 1028, 1032, 1040, 1048, 1056, 1064
-FAULT_KIND, HELPERS, LDS, SCRATCH_VA = 1088, 1176, 1096, 1112
+FAULT_KIND, HELPERS, LDS, SCRATCH_VA = 1088, 1144, 1096, 1112
 VGPR_BASE = 4096
 N_VGPR_SLOTS = 260  # 256 and four that only the program builder names
 SINK = 240  # operand number whose registers swallow writes to NULL

@@ -240,6 +240,7 @@ class _Run:
             if why == RUN_SLICE:
                 k.slice = SLICE
                 self.refresh_space()
+                self.lib.sg_forget(ctypes.byref(k))
                 return not self.options.cancelled()
             if why in (RUN_CODE, RUN_MODE):
                 self.resume(k, why)

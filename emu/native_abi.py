@@ -57,10 +57,10 @@ class CWave(ctypes.Structure):
         ("begin", c_uint32), ("state", c_uint32), ("pc", c_uint64), ("code", c_uint64), ("fault_address", c_uint64),
         ("fault_lane", c_uint32), ("fault_access", c_uint32), ("fault_kind", c_uint32), ("lanes", c_uint32),
         ("lds", c_uint64), ("lds_size", c_uint64), ("scratch_va", c_uint64), ("scratch_size", c_uint64),
-        ("scratch_host", c_uint64), ("space", c_void_p), ("last", CRegion), ("helpers", c_void_p),
+        ("scratch_host", c_uint64), ("space", c_void_p), ("helpers", c_void_p),
         ("group_index", c_uint32), ("wave_in_group", c_uint32), ("group", c_uint32 * 3),
         ("fault_argument", c_uint32), ("waves_in_group", c_uint32), ("trapsts", c_uint32), ("executed", c_uint64),
-        ("quantum", c_int64), ("bounce", c_uint8 * 64),
+        ("quantum", c_int64), ("bounce", c_uint8 * 64), ("recent", CRegion * 4), ("newest", c_uint64),
     )
 
 
@@ -85,6 +85,7 @@ def library() -> ctypes.CDLL:
     lib.sg_run.argtypes, lib.sg_run.restype = [ctypes.POINTER(CWorker)], c_int
     lib.sg_single.argtypes, lib.sg_single.restype = [ctypes.POINTER(CWorker)], ctypes.POINTER(CWave)
     lib.sg_release.argtypes, lib.sg_release.restype = [ctypes.POINTER(CWorker)], None
+    lib.sg_forget.argtypes, lib.sg_forget.restype = [ctypes.POINTER(CWorker)], None
     lib.sg_layout.argtypes, lib.sg_layout.restype = [c_uint32], c_uint64
     return lib
 

@@ -88,6 +88,13 @@ SG_API void sg_release(Worker *k) {
   k->n_slots = 0;
 }
 
+/* The region table changed: waves look regions up again. */
+SG_API void sg_forget(Worker *k) {
+  for (u64 i = 0; i < k->n_slots; i++)
+    for (u64 j = 0; j < k->waves_per_group; j++)
+      memset(wave_of(k, &k->slots[i], j)->recent, 0, sizeof(Region) * N_RECENT);
+}
+
 static Slot *new_slot(Worker *k) {
   for (u64 i = 0; i < k->n_slots; i++)
     if (!k->slots[i].in_use)
@@ -148,7 +155,7 @@ static void start_ids(const Worker *k, Wave *w, const u32 size[3], u32 base, u32
 static void blank_wave(const Worker *k, Wave *w, Slot *slot, u32 group, u32 number) {
   const LaunchInfo *l = &k->launch;
   const Program *p = k->program;
-  memset(w, 0, sizeof *w);
+  memset(w, 0, offsetof(Wave, recent));
   memset((u8 *)w + VGPR_BASE, 0, (u64)l->n_vgprs * l->lanes * 4);
   memcpy((u8 *)w + VGPR_BASE + (u64)N_VGPR_SLOTS * l->lanes * 4, p->pool, p->n_pool * 4);
   w->lanes = l->lanes;

@@ -71,6 +71,7 @@ enum {
 enum { ACCESS_READ = 1, ACCESS_WRITE = 2, ACCESS_ATOMIC = 3 };
 enum { WAVE_READY = 0, WAVE_AT_BARRIER = 1, WAVE_ENDED = 2, WAVE_HALTED = 3 };
 
+enum { N_RECENT = 4 };
 enum { VGPR_BASE = 4096, N_VGPR_SLOTS = 260, SINK = 240, EXEC_NO = 126, VCC_NO = 106 };
 
 typedef struct Wave {
@@ -90,7 +91,6 @@ typedef struct Wave {
   u64 scratch_va, scratch_size;
   u8 *scratch_host;
   const Space *space;
-  Region last; /* the region used last */
   const void *const *helpers;
   u32 group_index, wave_in_group;
   u32 group[3];
@@ -99,6 +99,8 @@ typedef struct Wave {
   u64 executed; /* instructions, up to the last return to the scheduler */
   i64 quantum;  /* `left` at that time */
   u8 bounce[64]; /* a scalar load that crosses regions */
+  Region recent[N_RECENT]; /* regions used last; stays from one wave of a slot to the next */
+  u64 newest;
 } Wave;
 
 _Static_assert(sizeof(Record) == 64, "Record");

@@ -13,9 +13,15 @@
 
 enum { KIND_BASE32, KIND_ADDR64, KIND_FLAT, KIND_ARRAY, KIND_SCRATCH, KIND_LDS };
 
+#if defined(__x86_64__) && defined(__GNUC__) && !defined(__clang__)
+#define GENERAL_REGISTERS __attribute__((target("general-regs-only")))
+#else
+#define GENERAL_REGISTERS
+#endif
+
 /* ---------------------------------------------------------------- regions */
 
-static const Region *search(const Space *space, u64 address) {
+GENERAL_REGISTERS static const Region *search(const Space *space, u64 address) {
   u64 low = 0, high = space->count;
   while (low < high) {
     u64 mid = (low + high) / 2;
@@ -27,22 +33,35 @@ static const Region *search(const Space *space, u64 address) {
   return low ? &space->regions[low - 1] : NULL;
 }
 
-ALWAYS_INLINE int inside(const Region *r, u64 address, u64 size) {
+static inline int inside(const Region *r, u64 address, u64 size) {
   u64 at = address - r->va;
   return at < r->size && size <= r->size - at;
 }
 
-/* Host address of [address, address + size) inside one region with the permission, or NULL. */
-static u8 *find(Wave *w, u64 address, u64 size, u32 perm) {
-  if (!inside(&w->last, address, size)) {
-    const Region *r = search(w->space, address);
-    if (!r || !inside(r, address, size))
-      return NULL;
-    w->last = *r;
-  }
-  if (!(w->last.perms & perm))
+/* Called from code with wide vectors in registers: SSE moves would wait for them. */
+__attribute__((noinline)) GENERAL_REGISTERS static const Region *search_and_keep(Wave *w, u64 address, u64 size) {
+  const Region *r = search(w->space, address);
+  if (!r || !inside(r, address, size))
     return NULL;
-  return (u8 *)(w->last.host + (address - w->last.va));
+  w->newest = (w->newest + 1) % N_RECENT;
+  w->recent[w->newest] = *r;
+  return &w->recent[w->newest];
+}
+
+/* The region that holds all of [address, address + size) with the permission, or NULL. */
+ALWAYS_INLINE const Region *region_of(Wave *w, u64 address, u64 size, u32 perm) {
+  const Region *r = NULL;
+  for (u32 i = 0; i < N_RECENT && !r; i++)
+    if (inside(&w->recent[i], address, size))
+      r = &w->recent[i];
+  if (UNLIKELY(!r))
+    r = search_and_keep(w, address, size);
+  return r && r->perms & perm ? r : NULL;
+}
+
+ALWAYS_INLINE u8 *find(Wave *w, u64 address, u64 size, u32 perm) {
+  const Region *r = region_of(w, address, size, perm);
+  return r ? (u8 *)(r->host + (address - r->va)) : NULL;
 }
 
 static void *fault(Wave *w, u32 lane, u64 address, u32 access) {
@@ -343,6 +362,91 @@ ALWAYS_INLINE u8 *run_of(Wave *w, int kind, u64 base, const u32 *lo, const u32 *
   return find(w, address, (u64)lanes * size, write ? PERM_WRITE : PERM_READ);
 }
 
+/* Data of four lanes at a time from, or to, anywhere. A step touches only its own lanes of the
+ * registers, so results may overwrite the address registers. */
+ALWAYS_INLINE void four_lanes(u8 *const p[4], u32 *data, u32 lanes, u32 size, int write) {
+  if (size == 16) {
+    v4 a, b, c, d;
+    if (write) {
+      a = get4(data), b = get4(data + lanes), c = get4(data + 2 * lanes), d = get4(data + 3 * lanes);
+      transpose4(&a, &b, &c, &d);
+      put4(p[0], a), put4(p[1], b), put4(p[2], c), put4(p[3], d);
+    } else {
+      a = get4(p[0]), b = get4(p[1]), c = get4(p[2]), d = get4(p[3]);
+      transpose4(&a, &b, &c, &d);
+      put4(data, a), put4(data + lanes, b), put4(data + 2 * lanes, c), put4(data + 3 * lanes, d);
+    }
+    return;
+  }
+  for (u32 j = 0; j < 4; j++) {
+    if (write)
+      lane_out(p[j], data, lanes, j, size);
+    else
+      lane_in(data, p[j], lanes, j, size);
+  }
+}
+
+/* All lanes active and inside one region: no more checks. Returns 0 when that is not so. */
+ALWAYS_INLINE int within32(Wave *w, int kind, u64 base, const u32 *lo, u32 *data, u32 lanes, u32 size, int write) {
+  u8 *host;
+  u64 room;
+  if (kind == KIND_LDS) {
+    host = w->lds + (u32)base;
+    room = w->lds_size - (u32)base;
+    if ((u32)base > w->lds_size)
+      return 0;
+  } else {
+    const Region *r = region_of(w, base + lo[0], size, write ? PERM_WRITE : PERM_READ);
+    if (!r || base - r->va >= r->size)
+      return 0;
+    host = (u8 *)(r->host + (base - r->va));
+    room = r->size - (base - r->va);
+  }
+  if (room < size)
+    return 0;
+  u32 limit = room - size > 0xFFFFFFFFu ? 0xFFFFFFFFu : (u32)(room - size), beyond = 0;
+  for (u32 i = 0; i < lanes; i++)
+    beyond |= lo[i] > limit;
+  if (beyond)
+    return 0;
+  for (u32 i = 0; i < lanes; i += 4) {
+    u8 *const p[4] = {host + lo[i], host + lo[i + 1], host + lo[i + 2], host + lo[i + 3]};
+    four_lanes(p, data + i, lanes, size, write);
+  }
+  return 1;
+}
+
+ALWAYS_INLINE int within64(Wave *w, int kind, u64 base, const u32 *lo, const u32 *hi, u32 *data, u32 lanes, u32 size,
+                           int write) {
+  u64 at[64], beyond = 0;
+  const Region *r = region_of(w, lane_address(kind, base, lo, hi, 0), size, write ? PERM_WRITE : PERM_READ);
+  if (!r)
+    return 0;
+  u64 room = r->size - size;
+  base -= r->va;
+  for (u32 i = 0; i < lanes; i++) {
+    at[i] = lane_address(kind, base, lo, hi, i);
+    beyond |= at[i] > room;
+  }
+  if (beyond)
+    return 0;
+  u8 *host = (u8 *)r->host;
+  for (u32 i = 0; i < lanes; i += 4) {
+    u8 *const p[4] = {host + at[i], host + at[i + 1], host + at[i + 2], host + at[i + 3]};
+    four_lanes(p, data + i, lanes, size, write);
+  }
+  return 1;
+}
+
+ALWAYS_INLINE int within(Wave *w, int kind, u64 base, const u32 *lo, const u32 *hi, u32 *data, u32 lanes, u32 size,
+                         int write) {
+  if (kind == KIND_SCRATCH)
+    return 0;
+  if (kind == KIND_LDS || kind == KIND_BASE32)
+    return within32(w, kind, base, lo, data, lanes, size, write);
+  return within64(w, kind, base, lo, hi, data, lanes, size, write);
+}
+
 ALWAYS_INLINE int access_wave(Wave *w, int kind, u64 exec, u64 base, const u32 *lo, const u32 *hi, u32 *data,
                               u32 lanes, u32 size, int write) {
   if (LIKELY(exec == all_lanes(lanes))) {
@@ -354,6 +458,8 @@ ALWAYS_INLINE int access_wave(Wave *w, int kind, u64 exec, u64 base, const u32 *
         spread(data, run, lanes, size);
       return 0;
     }
+    if (within(w, kind, base, lo, hi, data, lanes, size, write))
+      return 0;
   }
   u64 address[64]; /* before any result is written: results may overwrite the address registers */
   for (u32 i = 0; i < lanes; i++)
@@ -368,8 +474,15 @@ ALWAYS_INLINE int access_wave(Wave *w, int kind, u64 exec, u64 base, const u32 *
   return 0;
 }
 
+/* Compiled for several processors; the dynamic loader picks. */
+#if defined(__x86_64__) && defined(__GNUC__) && !defined(__clang__)
+#define CLONES __attribute__((target_clones("arch=x86-64-v4", "arch=x86-64-v3", "default")))
+#else
+#define CLONES
+#endif
+
 #define DEFINE(kind, name, size, write)                                                                     \
-  static int name##_##size(Wave *w, u64 exec, u64 base, const u32 *lo, const u32 *hi, u32 *data) {           \
+  CLONES static int name##_##size(Wave *w, u64 exec, u64 base, const u32 *lo, const u32 *hi, u32 *data) {           \
     return w->lanes == 32 ? access_wave(w, kind, exec, base, lo, hi, data, 32, size, write)                 \
                           : access_wave(w, kind, exec, base, lo, hi, data, 64, size, write);                \
   }
