@@ -13,6 +13,7 @@ import importlib
 from dataclasses import dataclass
 from functools import cached_property, lru_cache
 
+from stuntgpu.isa.errata.encodings import is_refused
 from stuntgpu.isa.errors import SpecError
 
 
@@ -142,10 +143,11 @@ def parse_ranges(text: str) -> int:
 class Tables:
     """The generated tables of one architecture, parsed."""
 
-    def __init__(self, module: str) -> None:
-        text = importlib.import_module(module)
+    def __init__(self, name: str) -> None:
+        text = importlib.import_module(f"stuntgpu.isa.tables.{name}")
         self.encodings = {e.name: e for e in map(self._encoding, text.ENCODINGS.splitlines())}
-        self.rows = tuple(map(self._row, text.INSTRUCTIONS.splitlines()))
+        rows = map(self._row, text.INSTRUCTIONS.splitlines())
+        self.rows = tuple(r for r in rows if not is_refused(name, r.base, r.name))
         self.types = {
             name: parse_ranges(codes)
             for name, _, codes in (line.partition("|") for line in text.TYPES.splitlines())
@@ -239,7 +241,7 @@ class Arch:
 
     @cached_property
     def tables(self) -> Tables:
-        return Tables(f"stuntgpu.isa.tables.{self.name}")
+        return Tables(self.name)
 
     def __hash__(self) -> int:
         return hash(self.name)

@@ -1,0 +1,131 @@
+"""Spelling of registers and constants in assembly text: numbers to names and back.
+
+Units:   register counts are in 32-bit registers.
+"""
+
+from __future__ import annotations
+
+from functools import lru_cache
+
+from stuntgpu.isa.arch import Arch, arch
+
+FIRST_VGPR = 256
+LITERAL = 255
+FLOAT_NAMES = ("0.5", "-0.5", "1.0", "-1.0", "2.0", "-2.0", "4.0", "-4.0", "0.15915494")
+INV_2PI_F64 = "0.15915494309189532"
+#: Inline float constants: value -> operand number.
+FLOAT_NUMBERS = {float(name): 240 + i for i, name in enumerate(FLOAT_NAMES[:8])}
+#: Registers that assembly names whole where the tables name halves.
+PAIRS = {"vcc_lo": "vcc", "exec_lo": "exec"}
+
+
+def registers(bits: int) -> int:
+    """32-bit registers that an operand of `bits` takes."""
+    return max(1, (bits + 31) // 32)
+
+
+@lru_cache(maxsize=None)
+def vgprs(n: int, letter: str = "v") -> tuple[str, ...]:
+    """Names of 256 VGPR operands of `n` registers, by first register."""
+    if n == 1:
+        return tuple(f"{letter}{i}" for i in range(256))
+    return tuple(f"{letter}[{i}:{i + n - 1}]" for i in range(256))
+
+
+@lru_cache(maxsize=None)
+def vgpr_halves() -> tuple[str, ...]:
+    """Names by an 8-bit field whose bit 7 picks the half."""
+    return tuple(f"v{i & 127}.{'lh'[i >> 7]}" for i in range(256))
+
+
+def scalar_name(target: Arch, number: int, n: int) -> str:
+    """A scalar register (or special value) of `n` registers."""
+    name = target.tables.codes.get(number)
+    if name is not None:
+        text = name.lower()
+        return PAIRS.get(text, text) if n > 1 else text
+    if target.ttmp <= number < target.ttmp + target.n_ttmp:
+        letter, number = "ttmp", number - target.ttmp
+    else:
+        letter = "s"
+    return f"{letter}{number}" if n == 1 else f"{letter}[{number}:{number + n - 1}]"
+
+
+def constant_name(number: int, bits: int) -> str | None:
+    """Text of an inline constant, None for another number."""
+    if 128 <= number <= 192:
+        return str(number - 128)
+    if 193 <= number <= 208:
+        return str(192 - number)
+    if number == 248 and bits == 64:
+        return INV_2PI_F64
+    if 240 <= number <= 248:
+        return FLOAT_NAMES[number - 240]
+    return None
+
+
+@lru_cache(maxsize=None)
+def sources(name: str, bits: int) -> tuple[str, ...]:
+    """Texts of the 512 source numbers for an operand of `bits` (VGPRs without halves)."""
+    target, n = arch(name), registers(bits)
+    out = []
+    for number in range(FIRST_VGPR):
+        out.append(constant_name(number, bits) or scalar_name(target, number, n))
+    return (*out, *vgprs(n))
+
+
+@lru_cache(maxsize=None)
+def register_numbers(name: str) -> dict[str, int]:
+    """Named scalar registers and special values -> operand number, every accepted spelling."""
+    target = arch(name)
+    names = {
+        text.lower(): number
+        for number, text in target.tables.codes.items()
+        if text[0].isalpha() and not text.startswith(("DPP", "LITERAL", "SDWA"))
+    }
+    names["vcc"], names["exec"] = target.vcc, target.exec
+    for text in [t for t in names if t.startswith("src_")]:
+        names[text.removeprefix("src_")] = names[text]
+    return names
+
+
+# ---------------------------------------------------------------- inline constants
+
+F16_BITS = (0x3800, 0xB800, 0x3C00, 0xBC00, 0x4000, 0xC000, 0x4400, 0xC400, 0x3118)
+F32_BITS = (0x3F000000, 0xBF000000, 0x3F800000, 0xBF800000, 0x40000000, 0xC0000000, 0x40800000, 0xC0800000,
+            0x3E22F983)  # fmt: skip
+F64_HIGH = (0x3FE00000, 0xBFE00000, 0x3FF00000, 0xBFF00000, 0x40000000, 0xC0000000, 0x40100000, 0xC0100000)
+
+
+def literal_kind(fmt: str, bits: int) -> str:
+    """How assembly text reads a number for an operand: "f16", "f16x2", "bf16", "i64", "f64", "i32"..."""
+    if bits == 64:
+        return "f64" if fmt == "f64" else "i64"
+    if fmt in ("f16", "f16x2", "bf16", "bf16x2"):
+        return "bf16" if fmt.startswith("bf16") else fmt
+    return "i16" if bits == 16 else "i32"
+
+
+@lru_cache(maxsize=None)
+def inline_table(kind: str) -> dict[int, int]:
+    """Bits of a literal -> number of the inline constant that means the same to the operand."""
+    positive = {i: 128 + i for i in range(65)}
+    negative = {-i & 0xFFFF_FFFF: 192 + i for i in range(1, 17)}
+    short_negative = {-i & 0xFFFF: 192 + i for i in range(1, 17)}
+    if kind == "i64":
+        return positive
+    if kind == "f64":
+        return {bits: 240 + i for i, bits in enumerate(F64_HIGH)}
+    table = positive | negative
+    if kind == "f16":
+        return table | short_negative | {bits: 240 + i for i, bits in enumerate(F16_BITS)}
+    if kind == "f16x2":
+        return table | {bits: 240 + i for i, bits in enumerate(F16_BITS)}
+    if kind == "bf16":
+        return table | {bits >> 16: 240 + i for i, bits in enumerate(F32_BITS)}
+    return table | {bits: 240 + i for i, bits in enumerate(F32_BITS)}
+
+
+def inline_number(value: int, kind: str) -> int | None:
+    """Operand number of the inline constant equal to a 32-bit `value`, if there is one."""
+    return inline_table(kind).get(value)

@@ -1,0 +1,456 @@
+"""Assembly syntax of every instruction, derived from its table row: mnemonic, operand slots in
+text order, modifiers in printing order. Disassembler and assembler both work from this.
+
+The vendor's tables say which operands there are; which order and which modifiers the text has is
+the convention of LLVM's AMDGPU assembler, written down here once per encoding family.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import lru_cache
+
+from stuntgpu.isa.arch import Arch, InstRow, OperandRow, arch
+
+#: Style of sources whose NEG_HI means absolute value.
+MIX = "mix"
+VECTOR_BASES = ("VOP1", "VOP2", "VOPC", "VOP3", "VOP3_SDST", "VOP3P")
+SHORT_BASES = ("VOP1", "VOP2", "VOPC")
+LONG_BASES = ("VOP3", "VOP3_SDST")
+
+
+@dataclass(frozen=True, slots=True)
+class Slot:
+    """One operand position.
+
+    kind    how it reads: see PRINT in disasm.py and PARSE in asm_parse.py.
+    field   microcode field, "" for fixed text.
+    bits    operand size. `half`: "" or how a 16-bit VGPR tells its half, "bit7" or "opsel".
+    index   bit of NEG, ABS, OP_SEL that speaks of it (3: destination).
+    signed  NEG and ABS apply.
+    style   further detail of the kind (format of an immediate).
+    """
+
+    kind: str
+    field: str = ""
+    bits: int = 32
+    half: str = ""
+    index: int = 0
+    signed: bool = False
+    style: str = ""
+    fmt: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Modifier:
+    """One modifier: `kind` as for slots; `count` entries of a list; `default` is not printed."""
+
+    kind: str
+    field: str = ""
+    text: str = ""
+    count: int = 0
+    default: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class Syntax:
+    """How one encoding form of an instruction reads. `row` and `form` name what it encodes to."""
+
+    row: InstRow
+    form: str
+    mnemonic: str
+    slots: tuple[Slot, ...]
+    modifiers: tuple[Modifier, ...]
+
+
+def has_long_form(target: Arch, name: str) -> bool:
+    return any(r.base in LONG_BASES for r in target.tables.by_name[name])
+
+
+def has_short_form(target: Arch, name: str) -> bool:
+    return any(r.base in SHORT_BASES for r in target.tables.by_name[name])
+
+
+def mnemonic(target: Arch, row: InstRow, form: str) -> str:
+    """Name with the suffix that tells encodings apart."""
+    name = row.name.lower()
+    if row.base in SHORT_BASES:
+        if form.startswith("dpp"):
+            return name if row.base == "VOPC" else f"{name}_dpp"
+        return f"{name}_e32" if has_long_form(target, row.name) else name
+    if row.base in (*LONG_BASES, "VOP3P") and form.startswith("dpp"):
+        return f"{name}_e64_dpp"
+    if row.base in LONG_BASES and has_short_form(target, row.name):
+        return f"{name}_e64"
+    return name
+
+
+# ---------------------------------------------------------------- vector ALU
+
+
+def half_mode(target: Arch, row: InstRow, operand: OperandRow) -> str:
+    if operand.bits != 16 or not target.has_half_vgprs or row.name.startswith("V_FMA_MIX"):
+        return ""
+    return "bit7" if row.base in SHORT_BASES else "opsel" if row.base != "VOP3P" else ""
+
+
+def source_index(field: str) -> int:
+    return int(field[-1])
+
+
+def source_slot(target: Arch, row: InstRow, operand: OperandRow, form: str) -> Slot:
+    """A source: `src` may be anything, `vgpr` is an 8-bit register field."""
+    field, index = operand.field, source_index(operand.field)
+    half = half_mode(target, row, operand)
+    kind = "src"
+    if form.startswith("dpp") and field == "SRC0":
+        field, kind = "VSRC0", "vgpr"
+    elif field.startswith("VSRC"):
+        kind = "vgpr"
+    long = row.base in (*LONG_BASES, "VINTERP") or row.name.startswith("V_FMA_MIX")
+    signed = long or (form.startswith("dpp") and index < 2)
+    style = MIX if row.name.startswith("V_FMA_MIX") else operand.type
+    return Slot(kind, field, operand.bits, half, index, signed, style, operand.fmt)
+
+
+def destination_slot(target: Arch, row: InstRow, operand: OperandRow) -> Slot:
+    half = half_mode(target, row, operand)
+    if operand.type == "vgpr":
+        return Slot("vgpr", operand.field, operand.bits, half, 3)
+    return Slot("sreg", operand.field, operand.bits)
+
+
+def is_literal_in_middle(name: str) -> bool:
+    return "FMAMK" in name or "MADMK" in name
+
+
+def vector_slots(target: Arch, row: InstRow, form: str) -> tuple[Slot, ...]:
+    slots: list[Slot] = []
+    for operand in row.operands:
+        if operand.role == "SIMM32":
+            slots.append(Slot("literal", "LITERAL", operand.bits))
+        elif operand.field == "":
+            if operand.role in ("VCC", "D0") and not row.base.startswith("VOP3"):
+                slots.append(Slot("vcc"))
+        elif operand.role == "EXEC":
+            continue
+        elif operand.role in ("D0", "D1") or operand.is_written and operand.role == "VCC":
+            slots.append(destination_slot(target, row, operand))
+        elif operand.role == "VCC":
+            slots.append(Slot("sreg", operand.field, operand.bits))
+        else:
+            slots.append(source_slot(target, row, operand, form))
+    if is_literal_in_middle(row.name):
+        slots[-2:] = reversed(slots[-2:])
+    return tuple(slots)
+
+
+def n_sources(row: InstRow) -> int:
+    return sum(o.role in ("S0", "S1", "S2") for o in row.operands)
+
+
+def op_sel_count(row: InstRow, form: str) -> int:
+    """Entries of op_sel: sources (the tied accumulator counts), then the destination if any."""
+    n = n_sources(row)
+    tied = any(o.role == "D0" and o.is_read and o.is_written for o in row.operands)
+    if row.base == "VINTERP":
+        return 4
+    if row.name.startswith("V_PERMLANE"):
+        return 2  # FI and BOUND_CTRL
+    if row.name.startswith("V_CMPX"):
+        return n
+    if row.name.startswith("V_CMP_") and form.startswith("dpp"):
+        return n
+    return n + 1 + (tied and n == 2)
+
+
+DPP16_MODIFIERS = (Modifier("dpp_ctrl", "DPP_CTRL"), Modifier("hex", "ROW_MASK", "row_mask"),
+                   Modifier("hex", "BANK_MASK", "bank_mask"), Modifier("one", "BOUND_CTRL", "bound_ctrl"),
+                   Modifier("one", "FI", "fi"))  # fmt: skip
+DPP8_MODIFIERS = (Modifier("dpp8"), Modifier("dpp8_fi", "SRC0", "fi"))
+
+
+def vector_modifiers(row: InstRow, form: str) -> tuple[Modifier, ...]:
+    out: list[Modifier] = []
+    if row.base == "VOP3P":
+        out += packed_modifiers(row)
+    elif row.base == "VOP3" and row.name != "V_CNDMASK_B16":  # there the halves say it all
+        out.append(Modifier("op_sel", "OP_SEL", "op_sel", op_sel_count(row, form)))
+    if row.base.startswith("VOP3"):
+        out.append(Modifier("flag", "CLAMP", "clamp"))
+    if row.base in LONG_BASES:
+        out.append(Modifier("omod", "OMOD"))
+    if form == "dpp8":
+        out += DPP8_MODIFIERS
+    elif form in ("dpp16", "dpp"):
+        out += DPP16_MODIFIERS
+    return tuple(out)
+
+
+def packed_modifiers(row: InstRow) -> list[Modifier]:
+    n = n_sources(row)
+    mix = row.name.startswith("V_FMA_MIX")
+    out = [
+        Modifier("list", "OP_SEL", "op_sel", n),
+        Modifier("list", "OP_SEL_HI", "op_sel_hi", n, 0 if mix else 7),
+    ]
+    if not mix:
+        out += [Modifier("list", "NEG", "neg_lo", n), Modifier("list", "NEG_HI", "neg_hi", n)]
+    return out
+
+
+def dual_slots(target: Arch, row: InstRow, form: str) -> tuple[Slot, ...]:
+    slots: list[Slot] = []
+    for operand in row.operands:
+        if operand.role == "SIMM32":
+            slots.append(Slot("literal", "LITERAL", 32))
+        elif operand.role == "D0":
+            slots.append(Slot("dual_y" if operand.field == "VDSTY" else "vgpr", operand.field, 32))
+        elif operand.field.startswith("V"):
+            slots.append(Slot("vgpr", operand.field, 32))
+        elif operand.field:
+            slots.append(Slot("src", operand.field, 32, style="src", fmt=operand.fmt))
+    if is_literal_in_middle(row.name):
+        slots[-2:] = reversed(slots[-2:])
+    return tuple(slots)
+
+
+# ---------------------------------------------------------------- scalar
+
+#: Immediates that print in hexadecimal even when small.
+HEX_NAMES = frozenset({
+    "S_SET_INST_PREFETCH_DISTANCE", "S_ROUND_MODE", "S_TTRACEDATA_IMM", "S_CLAUSE", "S_WAIT_EVENT",
+})  # fmt: skip
+STYLES = frozenset({
+    "label", "hwreg", "sendmsg", "sendmsg_rtn", "waitcnt", "waitcnt_depctr", "delay",
+})  # fmt: skip
+
+
+def immediate_slot(row: InstRow, operand: OperandRow) -> Slot:
+    style = operand.type
+    if style == "label" and row.name.startswith(("S_CBRANCH", "S_BRANCH", "S_CALL", "S_SUBV")):
+        return Slot("label", operand.field, 16)
+    if style in STYLES:
+        return Slot("imm", operand.field, 16, style=style)
+    in_hex = row.name in HEX_NAMES or (row.base == "SOPK" and style == "simm16")
+    return Slot("imm", operand.field, 16, style="hex" if in_hex else "short")
+
+
+def scalar_slots(target: Arch, row: InstRow, form: str) -> tuple[Slot, ...]:
+    slots: list[Slot] = []
+    for operand in row.operands:
+        if not operand.field:
+            continue
+        if operand.field == "SIMM16" or operand.type == "sendmsg_rtn":
+            slots.append(immediate_slot(row, operand))
+        elif operand.field == "LITERAL":
+            slots.append(Slot("literal", "LITERAL", 32))
+        elif operand.field == "SDST":
+            slots.append(Slot("sreg", "SDST", operand.bits))
+        else:
+            slots.append(Slot("src", operand.field, operand.bits, style=operand.type, fmt=operand.fmt))
+    if row.name.startswith("S_SETREG_B32"):
+        slots.reverse()
+    return tuple(slots)
+
+
+def memory_scalar_slots(target: Arch, row: InstRow, form: str) -> tuple[Slot, ...]:
+    slots: list[Slot] = []
+    for operand in row.operands:
+        if operand.field == "SDATA":
+            kind = "imm" if operand.type == "simm8" else "sreg"
+            slots.append(Slot(kind, "SDATA", operand.bits, style="short"))
+        elif operand.field == "SBASE":
+            slots.append(Slot("spair", "SBASE", operand.bits))
+        elif operand.field == "SOFFSET":
+            slots.append(Slot("smem_offset", "SOFFSET"))
+    return tuple(slots)
+
+
+CACHE = (Modifier("flag", "GLC", "glc"), Modifier("flag", "SLC", "slc"), Modifier("flag", "DLC", "dlc"))
+
+
+def no_modifiers(row: InstRow, form: str) -> tuple[Modifier, ...]:
+    return ()
+
+
+def memory_scalar_modifiers(row: InstRow, form: str) -> tuple[Modifier, ...]:
+    if not row.operands:
+        return ()
+    return (Modifier("smem_offset", "OFFSET", "offset"), CACHE[0], CACHE[2])
+
+
+# ---------------------------------------------------------------- vector memory
+
+
+def lds_slots(target: Arch, row: InstRow, form: str) -> tuple[Slot, ...]:
+    return tuple(Slot("vgpr", o.field, o.bits) for o in row.operands if o.field)
+
+
+#: Instructions that are GDS only: the word is part of their text.
+GDS_ONLY = ("DS_GWS_", "DS_ORDERED_COUNT", "DS_ADD_GS_REG", "DS_SUB_GS_REG")
+
+
+def lds_modifiers(row: InstRow, form: str) -> tuple[Modifier, ...]:
+    if row.name == "DS_NOP":
+        return ()
+    offsets: tuple[Modifier, ...] = (Modifier("ds_offset", "OFFSET0", "offset"),)
+    if "2ADDR" in row.name:
+        offsets = (Modifier("number", "OFFSET0", "offset0"), Modifier("number", "OFFSET1", "offset1"))
+    elif row.name == "DS_SWIZZLE_B32":
+        offsets = (Modifier("swizzle", "OFFSET0", "offset"),)
+    return (*offsets, Modifier("flag", "GDS", "gds"))
+
+
+def flat_slots(target: Arch, row: InstRow, form: str) -> tuple[Slot, ...]:
+    slots: list[Slot] = []
+    for operand in row.operands:
+        if operand.role == "VADDR":
+            slots.append(Slot({"FLAT": "vgpr", "FLAT_SCRATCH": "scratch_addr"}.get(row.base, "global_addr"),
+                              operand.field, operand.bits))  # fmt: skip
+        elif operand.role == "SADDR":
+            slots.append(Slot("saddr", operand.field, operand.bits))
+        elif operand.role == "RETURN_DATA" and "_ATOMIC_" in row.name:
+            slots.append(Slot("returned", operand.field, operand.bits))
+        elif operand.field:
+            slots.append(Slot("vgpr", operand.field, operand.bits))
+    return tuple(slots)
+
+
+def flat_modifiers(row: InstRow, form: str) -> tuple[Modifier, ...]:
+    return (Modifier("signed", "OFFSET", "offset"), *CACHE)
+
+
+def buffer_slots(target: Arch, row: InstRow, form: str) -> tuple[Slot, ...]:
+    slots: list[Slot] = []
+    for operand in row.operands:
+        if operand.field == "VDATA" and operand.role != "RETURN_DATA":
+            slots.append(Slot("buffer_data", "VDATA", operand.bits))
+        elif operand.field == "VADDR":
+            slots.append(Slot("buffer_addr", "VADDR"))
+        elif operand.field == "SRSRC":
+            slots.append(Slot("spair", "SRSRC", operand.bits))
+        elif operand.field == "SOFFSET":
+            slots.append(Slot("src", "SOFFSET", 32, style="sreg_m0_inl"))
+    return tuple(slots)
+
+
+def buffer_modifiers(row: InstRow, form: str) -> tuple[Modifier, ...]:
+    if not row.operands:
+        return ()
+    kind = (Modifier("format", "FORMAT", "format", default=1),) if row.base == "MTBUF" else ()
+    return (
+        *kind, Modifier("flag", "IDXEN", "idxen"), Modifier("flag", "OFFEN", "offen"),
+        Modifier("number", "OFFSET", "offset"), *CACHE, Modifier("flag", "TFE", "tfe"),
+    )  # fmt: skip
+
+
+def image_slots(target: Arch, row: InstRow, form: str) -> tuple[Slot, ...]:
+    slots = [Slot("image_data", "VDATA", style=row.name), Slot("image_addr", "VADDR", style=row.name)]
+    bits = 128 if "_BVH" in row.name else 256
+    slots.append(Slot("spair", "SRSRC", bits))
+    if any(o.field == "SSAMP" for o in row.operands):
+        slots.append(Slot("spair", "SSAMP", 128))
+    return tuple(slots)
+
+
+def image_modifiers(row: InstRow, form: str) -> tuple[Modifier, ...]:
+    if "_BVH" in row.name:
+        return (Modifier("flag", "A16", "a16"),)
+    return (
+        Modifier("dmask", "DMASK", "dmask"), Modifier("dim", "DIM", "dim"),
+        Modifier("flag", "UNORM", "unorm"), *CACHE, Modifier("flag", "R128", "r128"),
+        Modifier("flag", "A16", "a16"), Modifier("flag", "TFE", "tfe"), Modifier("flag", "LWE", "lwe"),
+        Modifier("flag", "D16", "d16"),
+    )  # fmt: skip
+
+
+# ---------------------------------------------------------------- the rest
+
+
+def export_slots(target: Arch, row: InstRow, form: str) -> tuple[Slot, ...]:
+    return tuple(Slot("export", f"VSRC{i}", index=i) for i in range(4))
+
+
+def export_modifiers(row: InstRow, form: str) -> tuple[Modifier, ...]:
+    return (Modifier("flag", "DONE", "done"), Modifier("flag", "ROW_EN", "row_en"))
+
+
+def direct_slots(target: Arch, row: InstRow, form: str) -> tuple[Slot, ...]:
+    slots = [Slot("vgpr", "VDST")]
+    if any(o.role == "ATTR" for o in row.operands):
+        slots.append(Slot("attr", "ATTR"))
+    return tuple(slots)
+
+
+def direct_modifiers(row: InstRow, form: str) -> tuple[Modifier, ...]:
+    return (Modifier("always", "WAIT_VDST", "wait_vdst"),)
+
+
+def interp_modifiers(row: InstRow, form: str) -> tuple[Modifier, ...]:
+    return (
+        Modifier("flag", "CLAMP", "clamp"),
+        Modifier("op_sel", "OP_SEL", "op_sel", 4),
+        Modifier("always", "WAIT_EXP", "wait_exp"),
+    )
+
+
+SALU = (scalar_slots, no_modifiers)
+VALU = (vector_slots, vector_modifiers)
+FLAT = (flat_slots, flat_modifiers)
+BUFFER = (buffer_slots, buffer_modifiers)
+FAMILIES = {
+    "SOP1": SALU, "SOP2": SALU, "SOPC": SALU, "SOPK": SALU, "SOPP": SALU,
+    "SMEM": (memory_scalar_slots, memory_scalar_modifiers),
+    "VOP1": VALU, "VOP2": VALU, "VOPC": VALU, "VOP3": VALU, "VOP3_SDST": VALU, "VOP3P": VALU,
+    "VOPDX": (dual_slots, no_modifiers), "VOPDY": (dual_slots, no_modifiers),
+    "VINTERP": (vector_slots, interp_modifiers), "LDSDIR": (direct_slots, direct_modifiers),
+    "DS": (lds_slots, lds_modifiers), "FLAT": FLAT, "FLAT_GLOBAL": FLAT, "FLAT_SCRATCH": FLAT,
+    "MUBUF": BUFFER, "MTBUF": BUFFER, "MIMG": (image_slots, image_modifiers),
+    "EXP": (export_slots, export_modifiers),
+}  # fmt: skip
+
+
+@lru_cache(maxsize=None)
+def syntax(name: str, base: str, opcode: int, form: str) -> Syntax:
+    """Syntax of a row of architecture `name`; `base` is that of the table ("VOPDX" for a half)."""
+    target = arch(name)
+    row = target.tables.by_base[base, opcode]
+    slots, modifiers = FAMILIES[base]
+    return Syntax(
+        row, form, mnemonic(target, row, form), slots(target, row, form), modifiers(row, form)
+    )
+
+
+# ---------------------------------------------------------------- images
+
+#: Dimension names by code, with the coordinates and gradient components each takes.
+DIMENSIONS = (
+    ("1D", 1, 2), ("2D", 2, 4), ("3D", 3, 6), ("CUBE", 3, 4),
+    ("1D_ARRAY", 2, 2), ("2D_ARRAY", 3, 4), ("2D_MSAA", 3, 4), ("2D_MSAA_ARRAY", 4, 4),
+)  # fmt: skip
+
+
+def image_address_registers(name: str, dim: int, a16: int) -> int:
+    """VGPRs the address of an image instruction takes: extra arguments (offset, bias, compare),
+    gradients, coordinates with LOD or clamp; with A16 the coordinates are packed in pairs."""
+    if "_BVH" in name:
+        return (9 if a16 else 12) if "BVH64" in name else (8 if a16 else 11)
+    words = set(name.split("_"))
+    _, coordinates, gradients = DIMENSIONS[dim]
+    extra = len(words & {"O", "B", "C"})
+    parts = 0 if "RESINFO" in name else coordinates
+    parts += bool(words & {"L", "CL", "MIP"}) or "RESINFO" in name
+    total = extra + ((parts + 1) // 2 if a16 else parts)
+    if "D" in words:
+        total += 2 * ((gradients // 2 + 1) // 2) if "G16" in words else gradients
+    return total
+
+
+def image_data_registers(name: str, dmask: int, d16: int, tfe: int) -> int:
+    """VGPRs of data: one per bit of DMASK (gathers always four), half of that with D16, and the
+    status word of TFE."""
+    n = 4 if "GATHER4" in name or "_BVH" in name or "MSAA" in name else max(1, dmask.bit_count())
+    if d16 and "_BVH" not in name:
+        n = (n + 1) // 2
+    return n + tfe
