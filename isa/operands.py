@@ -141,7 +141,7 @@ class _Reader:
         absolute = bool(f.get("ABS", 0) & bit) or bool(f.get(f"SRC{i}_ABS", 0))
         half, half_hi = 0, 0
         if self.inst.base == "VOP3P":
-            half, half_hi = (f["OP_SEL"] >> i & 1, f["OP_SEL_HI"] >> i & 1) if i < 3 else (0, 0)
+            half, half_hi = (f["OP_SEL"] >> i & 1, f["OP_SEL_HI"] >> i & 1) if i < 3 else (self.writes_high, 0)
         elif row.bits == 16 and kind is not Kind.CONST:
             half, reg = self.half(i, kind, reg)
         return Operand(
@@ -149,6 +149,11 @@ class _Reader:
             neg and source, bool(f.get("NEG_HI", 0) & bit) and source, absolute and source,
             row.is_read, row.is_written,
         )  # fmt: skip
+
+    @property
+    def writes_high(self) -> int:
+        """1 for the VOP3P instructions whose 16-bit result goes to the high half."""
+        return int(self.inst.name.endswith("_MIXHI_F16"))
 
     def half(self, i: int, kind: Kind, reg: int) -> tuple[int, int]:
         """(half, register) of a 16-bit operand."""
