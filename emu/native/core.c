@@ -141,6 +141,11 @@ static void start_sgprs(const Worker *k, Wave *w, u32 n_waves) {
 
 static void start_ids(const Worker *k, Wave *w, const u32 size[3], u32 base, u32 active) {
   u32 *v0 = (u32 *)((u8 *)w + VGPR_BASE);
+  if (size[1] == 1 && size[2] == 1) {
+    for (u32 i = 0; i < active; i++)
+      v0[i] = base + i;
+    return;
+  }
   u32 x = base % size[0], y = base / size[0] % size[1], z = base / (size[0] * size[1]);
   for (u32 i = 0; i < active; i++) {
     v0[i] = x | (k->launch.item_ids >= 1 ? y << 10 : 0) | (k->launch.item_ids >= 2 ? z << 20 : 0);
