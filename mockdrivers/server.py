@@ -142,7 +142,8 @@ class Server:
             return {"tree": self.tree(tuple(request["gpus"]))}
         if name == "status":
             clients = [_status(c) for c in self.clients.all()]
-            return {"pid": os.getpid(), "clients": clients, "totals": self.services.tally.totals()}
+            return {"pid": os.getpid(), "clients": clients, "totals": self.services.tally.totals(),
+                    "log": str(log_path(self.folder))}
         if name == "faults":
             return self.services.tally.faults(int(request["since"]), int(request["of_pid"]))
         if name == "stop":
@@ -180,9 +181,13 @@ def _peer_uid(connection: socket.socket) -> int:
     return int(struct.unpack("3i", raw)[1])
 
 
+def log_path(folder: Path) -> Path:
+    """Where a server with this folder writes its log."""
+    return Path(os.environ.get("STUNTGPU_LOG") or folder / "server.log").absolute()
+
+
 def _set_up_log(folder: Path) -> None:
-    path = Path(os.environ.get("STUNTGPU_LOG") or folder / "server.log")
-    logging.basicConfig(filename=path, level=os.environ.get("STUNTGPU_LOG_LEVEL", "INFO").upper(),
+    logging.basicConfig(filename=log_path(folder), level=os.environ.get("STUNTGPU_LOG_LEVEL", "INFO").upper(),
                         format="%(asctime)s %(name)s %(levelname)s: %(message)s")
 
 

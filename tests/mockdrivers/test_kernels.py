@@ -181,6 +181,6 @@ def test_a_client_that_dies_mid_kernel_leaks_nothing() -> None:
     done = client("time.sleep(0.2); print(os.getpid(), flush=True); os.kill(os.getpid(), 9)")
     pid = int(done.stdout)
     assert spin(lambda: pid not in [c["pid"] for c in server().request(do="status")["clients"]], 10)
-    log = (Path(server().path).parent / "server.log").read_text()
+    log = Path(server().request(do="status")["log"]).read_text()
     assert f"client {pid} has gone" in log
     assert "does not stop" not in log

@@ -19,7 +19,7 @@ from tests.mockdrivers.rawkfd import PROT_RW, RawKfd, refused
 
 
 def log_text() -> str:
-    return (Path(server().path).parent / "server.log").read_text()
+    return Path(server().request(do="status")["log"]).read_text()
 
 
 def test_version(gpu: RawKfd) -> None:

@@ -212,7 +212,7 @@ def test_update_queue_with_no_share_rests_it(gpu: RawKfd, compute: RawQueue) -> 
 def test_aql_queues_are_refused_with_one_log_line(gpu: RawKfd) -> None:
     with refused(EOPNOTSUPP):
         RawQueue(gpu, QueueType.COMPUTE_AQL)
-    log = (Path(server().path).parent / "server.log").read_text()
+    log = Path(server().request(do="status")["log"]).read_text()
     assert "gfx1100: AQL queues is not modelled yet (would go in mockdrivers/core/queue.py)" in log
 
 
