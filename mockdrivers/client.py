@@ -133,7 +133,10 @@ def environment(gpus: Sequence[str] = DEFAULT_GPUS) -> dict[str, str]:
 
 
 class Door:
-    """Device calls of this process through libstuntgpu.so, without LD_PRELOAD. One server a process."""
+    """Device calls of this process through libstuntgpu.so, without LD_PRELOAD.
+
+    A process has one machine at a time: a door to other GPUs ends what was opened through the earlier one.
+    """
 
     def __init__(self, gpus: Sequence[str] = DEFAULT_GPUS) -> None:
         self.tree = server().tree(gpus)
@@ -166,6 +169,14 @@ class Door:
         room = ctypes.create_string_buffer(4096)
         _checked(self._lib.stuntgpu_path(os.fsencode(path), room, len(room)), path)
         return os.fsdecode(room.value)
+
+    def listdir(self, path: str) -> list[str]:
+        """Names in a folder of the machine."""
+        return os.listdir(self.path(path))
+
+    def read_text(self, path: str) -> str:
+        """A file of the machine, /sys above all."""
+        return Path(self.path(path)).read_text()
 
 
 def _library() -> ctypes.CDLL:

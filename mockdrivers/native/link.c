@@ -24,6 +24,7 @@
 struct link {
     int fd; /* -1: slot unused */
     bool busy;
+    bool ended; /* of an earlier session: closed when its call comes back */
     ino_t ino; /* tells our socket from a stranger's file under the same number */
 };
 
@@ -231,7 +232,7 @@ static void forget(struct link *link, bool close_it)
     link->fd = -1;
     link->busy = false;
     for (size_t i = 0; i < MAX_LINKS; i++)
-        if (links[i].fd >= 0)
+        if (links[i].fd >= 0 && !links[i].ended)
             return;
     token = 0;
     generation++;
@@ -251,7 +252,7 @@ static struct link *open_link(struct packet *packet)
             sg_real()->close(fd);
             return NULL;
         }
-        *link = (struct link){fd, true, st.st_ino};
+        *link = (struct link){fd, true, false, st.st_ino};
         return link;
     }
     return NULL;
@@ -263,7 +264,7 @@ static struct link *take(uint64_t wanted, struct packet *packet)
     struct link *found = NULL;
     pthread_mutex_lock(&lock);
     for (size_t i = 0; i < MAX_LINKS && !found; i++) {
-        if (links[i].fd < 0 || links[i].busy)
+        if (links[i].fd < 0 || links[i].busy || links[i].ended)
             continue;
         if (still_ours(&links[i]))
             found = &links[i];
@@ -283,10 +284,14 @@ static struct link *take(uint64_t wanted, struct packet *packet)
 static void give_back(struct link *link, bool alive)
 {
     pthread_mutex_lock(&lock);
-    if (alive)
+    if (link->ended) {
+        sg_real()->close(link->fd);
+        link->fd = -1;
+    } else if (alive) {
         link->busy = false;
-    else
+    } else {
         forget(link, true);
+    }
     pthread_mutex_unlock(&lock);
 }
 
@@ -311,9 +316,19 @@ int64_t sg_call(struct sg_call *call, uint64_t wanted)
     return result;
 }
 
+/* The present session ends: what was opened in it is void, its memory stays mapped. */
 void sg_server_set(const char *path, bool notices)
 {
     pthread_mutex_lock(&lock);
+    for (size_t i = 0; i < MAX_LINKS; i++) {
+        links[i].ended = links[i].fd >= 0;
+        if (links[i].fd >= 0 && !links[i].busy) {
+            sg_real()->close(links[i].fd);
+            links[i].fd = -1;
+        }
+    }
+    token = 0;
+    generation++;
     memset(server, 0, sizeof server);
     snprintf(server, sizeof server, "%s", path);
     wants_notices = notices;
@@ -362,7 +377,7 @@ static void child_after_fork(void)
         if (links[i].fd >= 0)
             sg_real()->close(links[i].fd);
         links[i].fd = -1;
-        links[i].busy = false;
+        links[i].busy = links[i].ended = false;
     }
     token = 0;
     generation++;

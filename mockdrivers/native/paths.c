@@ -25,7 +25,7 @@ static void add_device(const char *path, unsigned major_, unsigned minor_)
     char file[SG_PATH_MAX];
     struct stat st;
     snprintf(file, sizeof file, "%s%s", tree, path);
-    if (n_nodes == MAX_NODES || sg_real()->stat(file, &st))
+    if (n_nodes == MAX_NODES || sg_real()->stat(file, &st) || sg_node_of(st.st_dev, st.st_ino))
         return;
     struct sg_node *node = &nodes[n_nodes];
     node->dev = st.st_dev;
@@ -57,7 +57,7 @@ bool sg_tree_load(const char *folder)
     FILE *manifest = sg_real()->fopen(name, "re");
     if (!manifest)
         return false;
-    n_redirects = n_nodes = 0;
+    n_redirects = 0; /* nodes of an earlier tree stay: files open on them point there */
     memcpy(tree, folder, length + 1);
     while (fgets(line, sizeof line, manifest))
         add_row(line);

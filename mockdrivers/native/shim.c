@@ -383,9 +383,12 @@ void *sg_interposer(const char *name, void *real_function)
 
 /* ---- the door for runtimes that load this library themselves ---- */
 
-/* 0, or -1 with errno: no manifest in `tree`. Devices are opened on `server` from now on. */
+/* 0, or -1 with errno: no manifest in `tree`. Devices are opened on `server` from now on; those opened
+ * before in another tree answer EIO. */
 EXPORT int stuntgpu_connect(const char *server, const char *tree)
 {
+    if (sg_tree() && !strcmp(sg_tree(), tree)) /* this process is preloaded: its session is the same */
+        return 0;
     sg_server_set(server, false);
     return sg_tree_load(tree) ? 0 : -1;
 }

@@ -54,6 +54,38 @@ def test_ctypes_door_does_not_change_this_process(door: Door) -> None:
     assert door.path("/etc/passwd") == "/etc/passwd"
 
 
+def test_both_doors_in_one_process_share_the_session(preloaded: Preloaded) -> None:
+    done = preloaded(sys.executable, "-c", """
+import os
+from stuntgpu.isa.abi import kfd
+from stuntgpu.mockdrivers.client import Door, server
+fd = os.open("/dev/kfd", os.O_RDWR)
+door = Door()
+version = kfd.GetVersion()
+door.ioctl(fd, kfd.GET_VERSION.request, version)
+mine = [c["pid"] for c in server().request(do="status")["clients"] if c["pid"] == os.getpid()]
+print(version.major_version, len(mine))
+""")
+    assert done.stdout == "1 1\n", done.stderr
+
+
+def test_a_door_to_other_gpus_ends_the_earlier_session(python_client: Preloaded) -> None:
+    done = python_client("""
+from stuntgpu.isa.abi import kfd
+from stuntgpu.mockdrivers.client import Door
+from tests.mockdrivers.rawkfd import RawKfd
+one = RawKfd(Door(("gfx1100",)))
+two = RawKfd(Door(("gfx1100", "gfx1100")))
+two.call(kfd.GET_VERSION)
+print(len(two.door.listdir("/dev/dri")), two.call(kfd.GET_PROCESS_APERTURES).num_of_nodes)
+try:
+    one.call(kfd.GET_VERSION)
+except OSError as e:
+    print(e.errno)
+""")
+    assert done.stdout == "2 2\n5\n", done.stderr
+
+
 def test_door_errors_name_the_path(door: Door) -> None:
     with pytest.raises(FileNotFoundError, match="/dev/dri/renderD999"):
         door.open("/dev/dri/renderD999")
