@@ -269,12 +269,11 @@ def _small(e: Emitter, f: Float, op: str, args: Sequence[Value], rnd: str) -> Va
             r = sum_to_odd(e, wide[0], e.bin("xor", wide[1], e.const(F64.sign, 64)))
         case _:
             r = native(e, F64, op, wide)
-    r = narrow(e, F64, f, r, rnd)
-    return _zero_sum(e, f, op, args, r, rnd)
+    return narrow(e, F64, f, _zero_sum(e, f, op, args, r, rnd), rnd)
 
 
 def _zero_sum(e: Emitter, f: Float, op: str, args: Sequence[Value], r: Value, rnd: str) -> Value:
-    """Rounding down, a sum that cancels to zero is -0 unless both addends are +0."""
+    """Rounding down, an exact sum (f64 bits r) of addends of unlike sign that is zero is -0."""
     if rnd != "rdn" or op not in ("fadd", "fsub", "fma"):
         return r
     if op == "fma":
@@ -284,8 +283,8 @@ def _zero_sum(e: Emitter, f: Float, op: str, args: Sequence[Value], r: Value, rn
         a = args[0]
         b = args[1] if op == "fadd" else e.bin("xor", args[1], e.const(f.sign, f.width))
     differ = e.icmp("slt", e.bin("xor", a, b), e.const(0, f.width))
-    zero = e.icmp("eq", r, e.const(0, f.width))
-    return e.select(e.bin("and", differ, zero), e.const(f.sign, f.width), r)
+    zero = e.icmp("eq", r, e.const(0, 64))
+    return e.select(e.bin("and", differ, zero), e.const(F64.sign, 64), r)
 
 
 def arithmetic(f: Float, op: str) -> Lower:
