@@ -53,6 +53,12 @@ CORRECTED: dict[tuple[str, int], Callable[[Array], Array]] = {
 }
 
 
+def corrected(case: dict[str, Any], i: int, want: Array) -> Array:
+    """Expected contents of argument i, after CORRECTED."""
+    correct = CORRECTED.get((case["case"], i))
+    return correct(want) if correct else want
+
+
 def arguments(case: dict[str, Any]) -> tuple[list[Any], dict[int, Array]]:
     """(arguments of the call, expected contents by argument number)."""
     folder = shared_dir() / "kernels" / "data"
@@ -94,8 +100,7 @@ def check_case(case: dict[str, Any], tier: str) -> list[Any]:
     assert expected
     for i, want in expected.items():
         rtol, atol = case["tolerance"].get(str(i), (0.0, 0.0))
-        want = CORRECTED.get((case["case"], i), lambda values: values)(want)
-        assert mismatch(args[i], want, rtol, atol) == "", f"argument {i} on {tier}"
+        assert mismatch(args[i], corrected(case, i, want), rtol, atol) == "", f"argument {i} on {tier}"
     return args
 
 
@@ -118,8 +123,7 @@ def test_golden_results_do_not_depend_on_order_or_threads(seed: int, threads: in
             *args, grid=tuple(case["grid"]), workgroup=tuple(case["workgroup"]))
         assert gpu.stats.wave_instructions == counted(case)
         for i, want in expected.items():
-            want = CORRECTED.get((case["case"], i), lambda values: values)(want)
-            assert mismatch(args[i], want, *case["tolerance"].get(str(i), (0.0, 0.0))) == "", case["case"]
+            assert mismatch(args[i], corrected(case, i, want), *case["tolerance"].get(str(i), (0.0, 0.0))) == "", case["case"]
 
 
 def counted(case: dict[str, Any]) -> int:
