@@ -223,6 +223,7 @@ class Arch:
     n_sgprs     addressable s registers.
     has_semantics  whether instruction semantics are generated for it.
     has_half_vgprs  whether bit 7 of a 16-bit VGPR field names a half of v0..v127.
+    constant_bus  scalar values one vector instruction can read.
     """
 
     name: str
@@ -238,6 +239,7 @@ class Arch:
     n_ttmp: int = 16
     scc: int = 253
     has_half_vgprs: bool = True
+    constant_bus: int = 2
 
     @cached_property
     def tables(self) -> Tables:

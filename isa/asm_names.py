@@ -102,7 +102,7 @@ def literal_kind(fmt: str, bits: int) -> str:
     if bits == 64:
         return "f64" if fmt == "f64" else "i64"
     if fmt in ("f16", "f16x2", "bf16", "bf16x2"):
-        return "bf16" if fmt.startswith("bf16") else fmt
+        return fmt
     return "i16" if bits == 16 else "i32"
 
 
@@ -121,7 +121,7 @@ def inline_table(kind: str) -> dict[int, int]:
         return table | short_negative | {bits: 240 + i for i, bits in enumerate(F16_BITS)}
     if kind == "f16x2":
         return table | {bits: 240 + i for i, bits in enumerate(F16_BITS)}
-    if kind == "bf16":
+    if kind in ("bf16", "bf16x2"):
         return table | {bits >> 16: 240 + i for i, bits in enumerate(F32_BITS)}
     return table | {bits: 240 + i for i, bits in enumerate(F32_BITS)}
 
