@@ -369,6 +369,12 @@ class LaneHandler(Handler):
         """Addresses that no register holds, by way of the stack."""
         if space in ("lds", "scratch"):
             return Target(space, "0", self.spill(self.e.zext(address, 32)), "null")
+        if space == "buffer":
+            _, low, high = self.buffer_addresses()
+            ranges = self.e.alloca(f"[{2 * self.lanes} x i64]")
+            self.spill(low, ranges)
+            self.spill(high, self.e.raw(f"getelementptr i64, ptr {ranges}, i64 {self.lanes}"))
+            return Target("buffer", "0", self.spill(address), ranges)
         if space == "flat":
             low, high = self.e.zext(address, 32), self.e.zext(shift(self.e, "lshr", address, self.e.const(32, 32)), 32)
             return Target("flat", "0", self.spill(low), self.spill(high))
@@ -417,21 +423,16 @@ class LaneHandler(Handler):
 
     def mem_load(self, x: Load, address: Callable[[Expr], Value], mask: Value | None) -> Value:
         e = self.e
-        if self.space(x) == "buffer":
-            return self.buffer_load(x, address, mask)
         slot = e.alloca(f"[{max(1, x.width // 32) * self.lanes} x i32]")
         self.access(self.target(x, address), x.width // 8, False, mask, slot)
         return e.zext(self.reload_dwords(slot, max(32, x.width)), x.width)
 
     def mem_store(self, s: Store, address: Callable[[Expr], Value], value: Value, mask: Value | None) -> None:
-        if self.space(s) == "buffer":
-            self.buffer_store(s, address, value, mask)
-            return
         self.access(self.target(s, address), value.width // 8, True, mask, self.spill_dwords(value))
 
     def move_memory(self) -> bool:
         """A row that only moves whole registers from or to memory: the helper works on the register file."""
-        if self.form.dpp is not None or self.form.segment in ("", "buffer"):
+        if self.form.dpp is not None or not self.form.segment:
             return False
         for s in self.sem.body:
             if not self._is_move(s):
@@ -463,35 +464,6 @@ class LaneHandler(Handler):
         s = self.form.slots[i]
         return s.kind == "v" and not s.fmt and not s.packed and s.half == 0 and width // 8 in layout.SIZES and (
             s.bits == width or (s.bits >= width and width <= 32))
-
-    # ---- buffers: dword by dword, only what is in range
-
-    def _in_range(self, address: Value, size: int, mask: Value | None) -> Value:
-        e = self.e
-        _, low, high = self.buffer_addresses()
-        end = e.bin("add", address, e.const(size, 64))
-        ok = e.bin("and", e.icmp("ule", low, address), e.icmp("ule", end, high))
-        return ok if mask is None else e.bin("and", ok, mask)
-
-    def buffer_load(self, x: Load, address: Callable[[Expr], Value], mask: Value | None) -> Value:
-        e = self.e
-        at, size = address(x.addr), min(4, x.width // 8)
-        out = e.const(0, x.width)
-        for i in range(0, x.width, 32):
-            here = e.bin("add", at, e.const(i // 8, 64))
-            slot = self.spill(e.const(0, 32))
-            self.access(self.spilled("array", here), size, False, self._in_range(here, size, mask), slot)
-            v = e.inst(f"load {e.ty(32)}, ptr {slot}, align 64", 32)
-            out = e.bin("or", out, shift(e, "shl", e.zext(v, x.width), e.const(i, 32)))
-        return out
-
-    def buffer_store(self, s: Store, address: Callable[[Expr], Value], value: Value, mask: Value | None) -> None:
-        e = self.e
-        at, size = address(s.addr), min(4, value.width // 8)
-        for i in range(0, value.width, 32):
-            here = e.bin("add", at, e.const(i // 8, 64))
-            slot = self.spill(e.zext(shift(e, "lshr", value, e.const(i, 32)), 32))
-            self.access(self.spilled("array", here), size, True, self._in_range(here, size, mask), slot)
 
 
 class _ScalarExpressions(VectorBody):

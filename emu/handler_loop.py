@@ -230,6 +230,8 @@ class LoopHandler(LaneHandler):
         e.line(f"store i{w} {e.raw(f'extractvalue {{ i{w}, i1 }} {pair}, 0')}, ptr {slot}")
         e.branch(e.raw(f"extractvalue {{ i{w}, i1 }} {pair}, 1"), end, retry)
         e.start(end)
+        if w > 32 and self.form.segment in ("flat", "scratch"):
+            e.line(f"call void {self.helper(layout.SETTLE)}(ptr %w)")
         self.old_value = None
 
     def lane_pointer(self, x: Load, b: ScalarBody) -> str:
@@ -241,6 +243,8 @@ class LoopHandler(LaneHandler):
         low, high = (self.read_lane(n, 64) for n in ("low", "high"))
         end_address = e.bin("add", address, e.const(x.width // 8, 64))
         ok = e.bin("and", e.icmp("ule", low, address), e.icmp("ule", end_address, high))
+        crooked = e.icmp("ne", e.bin("and", address, e.const(x.width // 8 - 1, 64)), e.const(0, 64))
+        ok = e.bin("or", ok, crooked)  # a misaligned atomic faults wherever it is
         some, end, before = e.label("some"), e.label("end"), e.block
         e.branch(ok.ref, some, end)
         e.start(some)

@@ -141,9 +141,12 @@ class WaveHandler(Handler):
             return self._buffer_load(x, addr)
         return self.resolved_load(x, addr, "global")
 
+    def access_of(self, access: int) -> int:
+        return layout.ACCESS_ATOMIC if row(self.form.arch, self.form.name).is_atomic else access
+
     def resolved_load(self, x: Load, addr: Value, kind: str) -> Value:
         e = self.e
-        p = self.resolve(addr, x.width // 8, 1, kind)
+        p = self.resolve(addr, x.width // 8, self.access_of(layout.ACCESS_READ), kind)
         return self.load_or_zero(p, x.width)
 
     def _buffer_load(self, x: Load, addr: Value) -> Value:
@@ -181,5 +184,5 @@ class WaveHandler(Handler):
     def mem_store(self, s: Store, address: Callable[[Expr], Value], value: Value, mask: Value | None) -> None:
         e = self.e
         kind = "lds" if s.space == "LDS" else "global"
-        p = self.resolve(address(s.addr), value.width // 8, 2, kind)
+        p = self.resolve(address(s.addr), value.width // 8, self.access_of(layout.ACCESS_WRITE), kind)
         self.store_if(p, value)

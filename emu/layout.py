@@ -5,7 +5,7 @@ Units:   bytes.
 
 from __future__ import annotations
 
-WAVE_BYTES = 1400
+WAVE_BYTES = 1416
 RECORD_BYTES = 64
 
 # Wave
@@ -24,10 +24,10 @@ N_OPS = 8
 YIELD, END, BARRIER, JUMP, MODE_CHANGED, FAULT, HALT = range(7)
 
 #: Kind of address, in the order of the helper table (loads, then stores, by size).
-KINDS = ("base32", "addr64", "flat", "array", "scratch", "lds")
+KINDS = ("base32", "addr64", "flat", "array", "scratch", "lds", "buffer")
 SIZES = (1, 2, 4, 8, 12, 16)
-RESOLVE = {"global": 72, "flat": 73, "scratch": 74, "lds": 75}
-HWREG, SET_HWREG, WMMA = 76, 77, 78
+RESOLVE = {"global": 84, "flat": 85, "scratch": 86, "lds": 87}
+HWREG, SET_HWREG, WMMA, SETTLE = 88, 89, 90, 91
 
 
 def access_helper(kind: str, size: int, store: bool) -> int:

@@ -33,6 +33,7 @@ from stuntgpu.emu.native_abi import (
     c_handlers,
     library,
 )
+from stuntgpu.isa.abi.targets import SCRATCH_APERTURE
 from stuntgpu.emu.program import POOL_DWORDS, Program, Variant
 
 QUANTUM = 20_000  # instructions a wave runs before the next gets its turn
@@ -282,6 +283,13 @@ def _describe(run: _Run, fault: KernelFault, w: CWave, pc: int) -> None:
             fault.lane = None if w.fault_lane == 0xFFFF_FFFF else w.fault_lane
             fault.address, fault.access = w.fault_address, _ACCESS[w.fault_access]
             fault.nearest = run.space.describe(w.fault_address)
+            if w.fault_kind == layout.FAULT_MISALIGNED:
+                fault.detail = f"atomics of {w.fault_argument} bytes are aligned to them"
+            elif w.fault_address >> 32 == SCRATCH_APERTURE >> 32:
+                fault.detail = (f"scratch offset 0x{w.fault_address & 0xFFFF_FFFF:x} is outside the lane's "
+                                f"0x{run.launch.scratch_wave_bytes // w.lanes:x} bytes")
+            elif run.space.find(w.fault_address) is not None:
+                fault.detail = f"{fault.access} is not permitted there"
         case layout.FAULT_ILLEGAL:
             fault.kind, fault.detail = "illegal instruction", "" if code is None else code.reason
         case layout.FAULT_TRAP:

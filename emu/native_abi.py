@@ -60,7 +60,8 @@ class CWave(ctypes.Structure):
         ("scratch_host", c_uint64), ("space", c_void_p), ("helpers", c_void_p),
         ("group_index", c_uint32), ("wave_in_group", c_uint32), ("group", c_uint32 * 3),
         ("fault_argument", c_uint32), ("waves_in_group", c_uint32), ("trapsts", c_uint32), ("executed", c_uint64),
-        ("quantum", c_int64), ("bounce", c_uint8 * 64), ("recent", CRegion * 4), ("newest", c_uint64),
+        ("quantum", c_int64), ("bounce", c_uint8 * 64), ("bounce_size", c_uint32),
+        ("bounce_lane", c_uint32), ("bounce_offset", c_uint32), ("pad", c_uint32), ("recent", CRegion * 4), ("newest", c_uint64),
     )
 
 

@@ -98,7 +98,8 @@ typedef struct Wave {
   u32 waves_in_group, trapsts;
   u64 executed; /* instructions, up to the last return to the scheduler */
   i64 quantum;  /* `left` at that time */
-  u8 bounce[64]; /* a scalar load that crosses regions */
+  u8 bounce[64]; /* a location that does not lie in one piece */
+  u32 bounce_size, bounce_lane, bounce_offset, pad;
   Region recent[N_RECENT]; /* regions used last; stays from one wave of a slot to the next */
   u64 newest;
 } Wave;

@@ -11,7 +11,7 @@
 #define LDS_APERTURE 0x10000u /* high dword of an address */
 #define SCRATCH_APERTURE 0x20000u
 
-enum { KIND_BASE32, KIND_ADDR64, KIND_FLAT, KIND_ARRAY, KIND_SCRATCH, KIND_LDS };
+enum { KIND_BASE32, KIND_ADDR64, KIND_FLAT, KIND_ARRAY, KIND_SCRATCH, KIND_LDS, KIND_BUFFER };
 
 #if defined(__x86_64__) && defined(__GNUC__) && !defined(__clang__)
 #define GENERAL_REGISTERS __attribute__((target("general-regs-only")))
@@ -128,6 +128,7 @@ static int misaligned(Wave *w, u32 lane, u64 address, u32 size, u32 access) {
     return 0;
   fault(w, lane, address, access);
   w->fault_kind = FAULT_MISALIGNED;
+  w->fault_argument = size;
   return 1;
 }
 
@@ -146,10 +147,24 @@ static u8 *resolve_global(Wave *w, u32 lane, u64 address, u32 size, u32 access) 
   return NULL;
 }
 
+/* Dwords of a lane's scratch are apart: a wider location goes by way of `bounce`, see sg_settle. */
 static u8 *resolve_scratch(Wave *w, u32 lane, u64 address, u32 size, u32 access) {
-  if (misaligned(w, lane, address, size, access) || scratch_outside(w, lane, (u32)address, size, access))
+  u32 offset = (u32)address;
+  if (misaligned(w, lane, address, size, access) || scratch_outside(w, lane, offset, size, access))
     return NULL;
-  return w->scratch_host + swizzle(w, lane, (u32)address);
+  if (size <= 4)
+    return w->scratch_host + swizzle(w, lane, offset);
+  for (u32 i = 0; i < size; i += 4)
+    memcpy(w->bounce + i, w->scratch_host + swizzle(w, lane, offset + i), 4);
+  w->bounce_size = size, w->bounce_lane = lane, w->bounce_offset = offset;
+  return w->bounce;
+}
+
+/* After a change of a location that sg_resolve_* gave: put it where it belongs. */
+static void settle(Wave *w) {
+  for (u32 i = 0; i < w->bounce_size; i += 4)
+    memcpy(w->scratch_host + swizzle(w, w->bounce_lane, w->bounce_offset + i), w->bounce + i, 4);
+  w->bounce_size = 0;
 }
 
 static u8 *resolve_lds(Wave *w, u32 lane, u64 address, u32 size, u32 access) {
@@ -301,6 +316,28 @@ static int odd_lane(Wave *w, int lds, u32 *data, u32 lane, u64 address, u32 size
   return 0;
 }
 
+/* Buffers: dwords (or the smaller whole) outside [low, high) read 0 and are not written. */
+static int buffer_lane(Wave *w, const u64 *range, u32 *data, u32 lane, u64 address, u32 size, int write) {
+  u8 bytes[16] = {0};
+  u64 low = range[lane], high = range[w->lanes + lane];
+  if (write)
+    lane_out(bytes, data, w->lanes, lane, size);
+  for (u32 at = 0; at < size; at += 4) {
+    u32 n = size - at < 4 ? size - at : 4;
+    u64 here = address + at;
+    if (here < low || here + n > high)
+      continue;
+    u8 *p = find(w, here, n, write ? PERM_WRITE : PERM_READ);
+    if (p)
+      memcpy(write ? p : bytes + at, write ? bytes + at : p, n);
+    else if (crossing(w, lane, here, bytes + at, n, write))
+      return 1;
+  }
+  if (!write)
+    lane_in(data, bytes, w->lanes, lane, size);
+  return 0;
+}
+
 /* ---------------------------------------------------------------- whole waves */
 
 ALWAYS_INLINE u64 all_lanes(u32 lanes) { return lanes == 64 ? ~0ull : (1ull << lanes) - 1; }
@@ -326,6 +363,7 @@ ALWAYS_INLINE u64 lane_address(int kind, u64 base, const u32 *lo, const u32 *hi,
     case KIND_FLAT:
       return base + ((u64)hi[i] << 32 | lo[i]);
     case KIND_ARRAY:
+    case KIND_BUFFER:
       return base + ((const u64 *)(const void *)lo)[i];
     default:
       return base + (lo ? lo[i] : 0);
@@ -352,7 +390,7 @@ ALWAYS_INLINE int one_lane(Wave *w, int kind, u32 *data, u32 lanes, u32 lane, u6
 
 /* Host address of all lanes at once when they are adjacent, else NULL. */
 ALWAYS_INLINE u8 *run_of(Wave *w, int kind, u64 base, const u32 *lo, const u32 *hi, u32 lanes, u32 size, int write) {
-  if (kind == KIND_ARRAY || kind == KIND_SCRATCH || !adjacent32(lo, lanes, size))
+  if (kind == KIND_ARRAY || kind == KIND_BUFFER || kind == KIND_SCRATCH || !adjacent32(lo, lanes, size))
     return NULL;
   if ((kind == KIND_ADDR64 || kind == KIND_FLAT) && !same32(hi, lanes))
     return NULL;
@@ -440,7 +478,7 @@ ALWAYS_INLINE int within64(Wave *w, int kind, u64 base, const u32 *lo, const u32
 
 ALWAYS_INLINE int within(Wave *w, int kind, u64 base, const u32 *lo, const u32 *hi, u32 *data, u32 lanes, u32 size,
                          int write) {
-  if (kind == KIND_SCRATCH)
+  if (kind == KIND_SCRATCH || kind == KIND_BUFFER)
     return 0;
   if (kind == KIND_LDS || kind == KIND_BASE32)
     return within32(w, kind, base, lo, data, lanes, size, write);
@@ -466,8 +504,9 @@ ALWAYS_INLINE int access_wave(Wave *w, int kind, u64 exec, u64 base, const u32 *
     address[i] = lane_address(kind, base, lo, hi, i);
   for (u64 left = exec; left; left &= left - 1) {
     u32 i = (u32)__builtin_ctzll(left);
-    int bad = kind == KIND_SCRATCH ? scratch_lane(w, data, i, (u32)address[i], size, write)
-                                   : one_lane(w, kind, data, lanes, i, address[i], size, write);
+    int bad = kind == KIND_SCRATCH  ? scratch_lane(w, data, i, (u32)address[i], size, write)
+              : kind == KIND_BUFFER ? buffer_lane(w, (const u64 *)(const void *)hi, data, i, address[i], size, write)
+                                    : one_lane(w, kind, data, lanes, i, address[i], size, write);
     if (UNLIKELY(bad))
       return 1;
   }
@@ -498,11 +537,13 @@ BOTH(KIND_FLAT, flat)
 BOTH(KIND_ARRAY, array)
 BOTH(KIND_SCRATCH, scratch)
 BOTH(KIND_LDS, lds)
+BOTH(KIND_BUFFER, buffer)
 
 const void *const sg_helpers[] = {
     NAMES(base32_load),  NAMES(base32_store),  NAMES(addr64_load), NAMES(addr64_store),
     NAMES(flat_load),    NAMES(flat_store),    NAMES(array_load),  NAMES(array_store),
     NAMES(scratch_load), NAMES(scratch_store), NAMES(lds_load),    NAMES(lds_store),
-    /* 72 */ (void *)resolve_global, (void *)resolve_flat, (void *)resolve_scratch, (void *)resolve_lds,
-    /* 76 */ (void *)sg_hwreg, (void *)sg_set_hwreg, (void *)sg_wmma_nan,
+    NAMES(buffer_load),  NAMES(buffer_store),
+    /* 84 */ (void *)resolve_global, (void *)resolve_flat, (void *)resolve_scratch, (void *)resolve_lds,
+    /* 88 */ (void *)sg_hwreg, (void *)sg_set_hwreg, (void *)sg_wmma_nan, (void *)settle,
 };
