@@ -26,11 +26,13 @@ from dataclasses import dataclass, field
 from functools import lru_cache
 from importlib.util import find_spec
 from pathlib import Path
+from typing import TYPE_CHECKING
 
-from stuntgpu.emu.forms import Form
-from stuntgpu.emu.handlers import build, module, symbol
-from stuntgpu.emu.lower_text import Host
+from stuntgpu.emu.forms import Form, symbol
 from stuntgpu.emu.objects import Image, LinkError, Mapping
+
+if TYPE_CHECKING:
+    from stuntgpu.emu.lower_text import Host
 
 VARIABLE = "STUNTGPU_CACHE"
 _MAGIC = b"SGPUOBJ1"
@@ -70,6 +72,9 @@ def cpu_flags() -> tuple[str, frozenset[str]]:
 
 
 def host() -> Host:
+    """What handlers may use of this processor."""
+    from stuntgpu.emu.lower_text import Host  # the compiler's side is imported by a cold cache only
+
     _, flags = cpu_flags()
     return Host(f16c="f16c" in flags, sse41="sse4_1" in flags)
 
@@ -236,6 +241,7 @@ class Cache:
 
     def _compile(self, forms: Sequence[Form]) -> None:
         from stuntgpu.emu.codegen import compile_module
+        from stuntgpu.emu.handlers import build, module
 
         machine = host()
         image = compile_module(module(build(f, machine) for f in forms))

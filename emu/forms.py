@@ -40,6 +40,9 @@ SEGMENTS = {
     "MUBUF": "buffer", "MTBUF": "buffer", "DS": "lds",
 }  # fmt: skip
 
+#: Handlers are functions of this prefix and the digest of their form.
+PREFIX = "h_"
+
 #: Places that are fields: part of the form. OFFSET0 and OFFSET1 are data.
 _FIELDS = {
     "OPSEL": "OP_SEL", "OPSEL_HI": "OP_SEL_HI", "NEG": "NEG", "NEG_HI": "NEG_HI", "OMOD": "OMOD",
@@ -106,6 +109,11 @@ class Form:
     def digest(self) -> str:
         """Identifies the function: the form and the text of its row."""
         return _digest(self)
+
+
+def symbol(form: Form) -> str:
+    """Name of the handler of a form."""
+    return PREFIX + form.digest()
 
 
 @lru_cache(maxsize=16384)

@@ -13,14 +13,11 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 
 from stuntgpu.emu import layout, state
-from stuntgpu.emu.forms import Form, Slot, row
+from stuntgpu.emu.forms import Form, Slot, row, symbol
 from stuntgpu.emu.lower_int import shift
 from stuntgpu.emu.lower_text import Emitter, FloatMode, Host, Value
 from stuntgpu.isa.errors import Unmodelled
 from stuntgpu.isa.ir import Do, RegRead, RegWrite, Semantics
-
-#: Symbol prefix; the digest of the form follows.
-PREFIX = "h_"
 
 
 @dataclass(frozen=True, slots=True)
@@ -59,7 +56,7 @@ class Handler:
         self.next()
         if self.stops:
             self.stop()
-        name = PREFIX + self.form.digest()
+        name = symbol(self.form)
         head = f"define i32 @{name}(ptr %w, ptr %r) nounwind{' strictfp' if e.strict else ''} {{"
         lines = [head, "entry:", *e.entry, *self.first, "  br label %body", "body:", *e.lines, "}"]
         return Function(name, "\n".join(lines), e.declarations)

@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 
 from stuntgpu.emu.forms import Form, row
-from stuntgpu.emu.handler_base import PREFIX, Function, Handler
+from stuntgpu.emu.handler_base import Function
 from stuntgpu.emu.handler_lane import LaneHandler
 from stuntgpu.emu.handler_loop import LoopHandler
 from stuntgpu.emu.handler_matrix import MatrixHandler
@@ -35,10 +35,6 @@ def build(form: Form, host: Host) -> Function:
         return LoopHandler(form, facts.sem, host).function()
 
 
-def symbol(form: Form) -> str:
-    return PREFIX + form.digest()
-
-
 def module(functions: Iterable[Function]) -> str:
     """LLVM assembly of functions that compile together."""
     declarations: dict[str, str] = {}
@@ -48,5 +44,3 @@ def module(functions: Iterable[Function]) -> str:
         texts.append(f.text)
     return "\n".join([*declarations.values(), *texts, _RARE, ""])
 
-
-__all__ = ["Function", "Handler", "build", "module", "symbol"]

@@ -11,7 +11,6 @@ from __future__ import annotations
 import ctypes
 import threading
 from collections.abc import Sequence
-from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 
 from stuntgpu.emu import layout, state
@@ -193,6 +192,8 @@ class _Run:
         if n == 1:
             workers = [self.drive(self.worker(0))]
         else:
+            from concurrent.futures import ThreadPoolExecutor
+
             with ThreadPoolExecutor(n) as pool:
                 workers = list(pool.map(self.drive, [self.worker(i) for i in range(n)]))
         stats = Stats(kernels=1)

@@ -16,8 +16,8 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 
 from stuntgpu.emu import layout, state
-from stuntgpu.emu.cache import cache
-from stuntgpu.emu.forms import Bound, Form, bind, row
+from stuntgpu.emu.cache import cache, host
+from stuntgpu.emu.forms import Bound, Form, Slot, bind, row
 from stuntgpu.isa.decode import DecodeError, decode
 from stuntgpu.isa.errors import Unmodelled
 from stuntgpu.isa.inst import Inst, Kind
@@ -166,8 +166,6 @@ def _redirected(b: Bound, kept: int) -> tuple[int, ...]:
 
 def bind_copy(like: Form, source: int, target: int) -> Bound:
     """v_mov_b32 between two VGPR offsets."""
-    from stuntgpu.emu.forms import Slot
-
     slots = (Slot("S0", "v"), Slot("written D0", "v"))
     form = Form(like.arch, "V_MOV_B32", like.lanes, 0, slots, (), "", 0, 0, True, None)
     return Bound(form, (source, target))
@@ -364,12 +362,11 @@ class _Assembler:
 
     def handlers(self, forms: list[Form]) -> dict[Form, int]:
         """Addresses; an instruction no handler can be made for becomes a record that faults."""
-        from stuntgpu.emu.handlers import build
-        from stuntgpu.emu.cache import host
-
         try:
             return cache().handlers(forms)
         except Unmodelled:
+            from stuntgpu.emu.handlers import build
+
             good: list[Form] = []
             for r in self.rows:
                 if r.work.bound is None:
