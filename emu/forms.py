@@ -58,7 +58,7 @@ _NUMBERS = {
 }
 
 #: Places the wave's state gives.
-STATE = frozenset("EXEC SCC M0 VCCZ EXECZ PC WAVE32 LANES LANE MODE_IEEE PRIV".split())
+STATE = frozenset(["EXEC", "SCC", "M0", "VCCZ", "EXECZ", "PC", "WAVE32", "LANES", "LANE", "MODE_IEEE", "PRIV"])
 
 
 @dataclass(frozen=True, slots=True)
@@ -273,8 +273,8 @@ class Binder:
         is_float = op.fmt.startswith(("f", "bf"))
         fmt = op.fmt if (op.neg or op.neg_hi or op.abs) and (is_float or not packed) else ""
         self.add(Slot(name, kind, op.bits, fmt, op.half, op.half_hi if packed else 1, bool(fmt) and op.neg,
-                      bool(fmt) and op.neg_hi, bool(fmt) and op.abs, packed and (op.half, op.half_hi) != (0, 1)
-                      or packed and bool(fmt)), value)
+                      bool(fmt) and op.neg_hi, bool(fmt) and op.abs, (packed and (op.half, op.half_hi) != (0, 1))
+                      or (packed and bool(fmt))), value)
 
     def matrix(self) -> None:
         """Operands of a matrix instruction: whole registers, modifiers known to the handler."""

@@ -9,6 +9,7 @@ Errors:  Unmodelled for places and actions that handlers do not do.
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 
@@ -33,7 +34,7 @@ def float_mode(mode: int) -> FloatMode:
     return FloatMode(mode & 0xFF, bool(mode >> state.MODE_FP16_OVFL & 1))
 
 
-class Handler:
+class Handler(ABC):
     """Operands and state as LLVM text, for all kinds of handler. Implements `lower.Places`."""
 
     def __init__(self, form: Form, sem: Semantics, host: Host) -> None:
@@ -73,8 +74,8 @@ class Handler:
                 f"  %p{i} = getelementptr i8, ptr %w, i64 %o{i}",
             ]
 
-    def body(self) -> None:
-        raise NotImplementedError
+    @abstractmethod
+    def body(self) -> None: ...
 
     def wave_ptr(self, offset: int) -> str:
         return self.e.raw(f"getelementptr i8, ptr %w, i64 {offset}")
@@ -87,7 +88,6 @@ class Handler:
 
     def next(self) -> None:
         """Continue with the following record."""
-        e = self.e
         following = self.record_ptr(layout.RECORD_BYTES)
         fn = self.load("ptr", following, 8)
         self.tail(fn, following)

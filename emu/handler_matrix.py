@@ -13,7 +13,7 @@ from stuntgpu.emu.handler_lane import LaneHandler
 from stuntgpu.emu.lower_float import is_unordered, narrow, native, widen
 from stuntgpu.emu.lower_int import shift
 from stuntgpu.emu.lower_text import F32, FORMATS, Float, Value
-from stuntgpu.emu.matrix import SHAPES, K, Shape
+from stuntgpu.emu.matrix import SHAPES, K
 from stuntgpu.isa.errors import Unmodelled
 
 
@@ -123,8 +123,8 @@ class MatrixHandler(LaneHandler):
         again = [self.reload(sums, v) for v in range(self.n)]
         e.jump(done)
         e.start(done)
-        t = e.ty(32)
-        return [e.inst(f"phi {t} [ {old.ref}, %{before} ], [ {new.ref}, %{slow} ]", 32)
+        ty = e.ty(32)
+        return [e.inst(f"phi {ty} [ {old.ref}, %{before} ], [ {new.ref}, %{slow} ]", 32)
                 for old, new in zip(total, again, strict=True)]
 
     def spill_all(self, values: list[Value]) -> str:

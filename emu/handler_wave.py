@@ -11,7 +11,8 @@ from stuntgpu.emu.lower import ScalarBody
 from stuntgpu.emu.lower_int import shift
 from stuntgpu.emu.lower_text import Value
 from stuntgpu.isa.errors import Unmodelled
-from stuntgpu.isa.ir import Expr, Load, RegRead, RegWrite, Store, statements
+from stuntgpu.isa.ir import Expr, Load, RegWrite, Store, statements
+
 
 class WaveHandler(Handler):
     """SALU, scalar memory, lane exchanges: the row once, in scalar code."""
@@ -145,7 +146,6 @@ class WaveHandler(Handler):
         return layout.ACCESS_ATOMIC if row(self.form.arch, self.form.name).is_atomic else access
 
     def resolved_load(self, x: Load, addr: Value, kind: str) -> Value:
-        e = self.e
         p = self.resolve(addr, x.width // 8, self.access_of(layout.ACCESS_READ), kind)
         return self.load_or_zero(p, x.width)
 
@@ -182,7 +182,6 @@ class WaveHandler(Handler):
         return self.load_memory(x, address(x.addr))
 
     def mem_store(self, s: Store, address: Callable[[Expr], Value], value: Value, mask: Value | None) -> None:
-        e = self.e
         kind = "lds" if s.space == "LDS" else "global"
         p = self.resolve(address(s.addr), value.width // 8, self.access_of(layout.ACCESS_WRITE), kind)
         self.store_if(p, value)

@@ -11,6 +11,7 @@ A walker sees registers, memory and actions only through `Places`.
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping, Sequence
 from typing import Protocol
 
@@ -71,7 +72,7 @@ def bit_name(name: str) -> str:
     return f"bit {name}"
 
 
-class Body:
+class Body(ABC):
     """What both walkers share: expressions."""
 
     def __init__(self, e: Emitter, places: Places) -> None:
@@ -123,32 +124,32 @@ class Body:
             case _:
                 self.control(s)
 
-    def get(self, name: str, width: int) -> Value:
-        raise NotImplementedError
+    @abstractmethod
+    def get(self, name: str, width: int) -> Value: ...
 
-    def get_bit(self, name: str) -> Value:
-        raise NotImplementedError
+    @abstractmethod
+    def get_bit(self, name: str) -> Value: ...
 
-    def set(self, name: str, value: Value) -> None:
-        raise NotImplementedError
+    @abstractmethod
+    def set(self, name: str, value: Value) -> None: ...
 
-    def set_bit(self, name: str, value: Value) -> None:
-        raise NotImplementedError
+    @abstractmethod
+    def set_bit(self, name: str, value: Value) -> None: ...
 
-    def array(self, name: str, n: int, width: int) -> None:
-        raise NotImplementedError
+    @abstractmethod
+    def array(self, name: str, n: int, width: int) -> None: ...
 
-    def element(self, name: str, index: Value, width: int) -> Value:
-        raise NotImplementedError
+    @abstractmethod
+    def element(self, name: str, index: Value, width: int) -> Value: ...
 
-    def set_element(self, name: str, index: Value, value: Value) -> None:
-        raise NotImplementedError
+    @abstractmethod
+    def set_element(self, name: str, index: Value, value: Value) -> None: ...
 
-    def control(self, s: Stmt) -> None:
-        raise NotImplementedError
+    @abstractmethod
+    def control(self, s: Stmt) -> None: ...
 
-    def active(self) -> Value | None:
-        raise NotImplementedError
+    @abstractmethod
+    def active(self) -> Value | None: ...
 
 
 class VectorBody(Body):

@@ -166,7 +166,7 @@ def widen(e: Emitter, f: Float, g: Float, x: Value) -> Value:
     """x of format f in the wider g: exact; NaNs are quieted."""
     if (f, g) == (BF16, F32):
         return quiet(e, F32, shift(e, "shl", e.zext(x, 32), e.const(16, 32)))
-    if f is F16 and g is BF16 or f is BF16 and g is F16:
+    if (f is F16 and g is BF16) or (f is BF16 and g is F16):
         raise ValueError("neither of f16 and bf16 holds the other")
     if f.width == 16 and g is F64:
         return widen(e, F32, F64, widen(e, f, F32, x))

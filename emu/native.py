@@ -32,8 +32,8 @@ from stuntgpu.emu.native_abi import (
     c_handlers,
     library,
 )
-from stuntgpu.isa.abi.targets import SCRATCH_APERTURE
 from stuntgpu.emu.program import POOL_DWORDS, Program, Variant
+from stuntgpu.isa.abi.targets import SCRATCH_APERTURE
 
 QUANTUM = 20_000  # instructions a wave runs before the next gets its turn
 SLICE = 20_000_000  # instructions between looks at `cancelled`
@@ -336,7 +336,8 @@ def _seeded(seed: int, number: int) -> int:
 def _vgprs(w: CWave) -> ctypes.Array[ctypes.c_uint32]:
     """[VGPR number * lanes + lane]."""
     n = state.N_VGPRS * w.lanes
-    return (ctypes.c_uint32 * n).from_address(ctypes.addressof(w) + layout.VGPR_BASE)
+    kind: type[ctypes.Array[ctypes.c_uint32]] = ctypes.c_uint32 * n
+    return kind.from_address(ctypes.addressof(w) + layout.VGPR_BASE)
 
 
 def _write_init(row: state.Wavefront, w: CWave, vgprs: ctypes.Array[ctypes.c_uint32], init: state.WaveInit) -> None:

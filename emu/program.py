@@ -369,14 +369,15 @@ class _Assembler:
 
             good: list[Form] = []
             for r in self.rows:
-                if r.work.bound is None:
+                bound = r.work.bound
+                if bound is None:
                     continue
                 try:
-                    build(r.work.bound.form, host())
+                    build(bound.form, host())
                 except Unmodelled as e:
                     r.work = Work(None, "sg_op_unmodelled", reason=str(e))
                 else:
-                    good.append(r.work.bound.form)
+                    good.append(bound.form)
             return cache().handlers(good)
 
     def lay_out(self) -> None:
