@@ -2,6 +2,10 @@
  *
  * Two doors: under LD_PRELOAD the program's calls land here by name; a runtime that loads this library
  * with dlopen calls the stuntgpu_ twins at the end, after stuntgpu_connect.
+ *
+ * Not seen: system calls made without the C library, static programs, calls inside the C library (so
+ * fopen, opendir and realpath are interposed themselves), and device descriptors that came over a socket
+ * or through exec.
  */
 #include "shim.h"
 
