@@ -11,7 +11,7 @@ from __future__ import annotations
 
 import importlib
 from dataclasses import dataclass
-from functools import cached_property, lru_cache
+from functools import cache, cached_property
 
 from stuntgpu.isa.errata.encodings import is_refused
 from stuntgpu.isa.errors import SpecError
@@ -109,7 +109,7 @@ class InstRow:
         return parse_operands(self.operand_text)
 
 
-@lru_cache(maxsize=None)
+@cache
 def parse_operands(text: str) -> tuple[OperandRow, ...]:
     rows = []
     for item in text.split():
@@ -148,11 +148,11 @@ class Tables:
         self.encodings = {e.name: e for e in map(self._encoding, text.ENCODINGS.splitlines())}
         rows = map(self._row, text.INSTRUCTIONS.splitlines())
         self.rows = tuple(r for r in rows if not is_refused(name, r.base, r.name))
-        self.types = {
+        self.types: dict[str, int] = {
             name: parse_ranges(codes)
             for name, _, codes in (line.partition("|") for line in text.TYPES.splitlines())
         }
-        self.codes = {
+        self.codes: dict[int, str] = {
             int(value): name
             for value, _, name in (line.partition("|") for line in text.CODES.splitlines())
         }
@@ -186,6 +186,15 @@ class Tables:
     @cached_property
     def by_base(self) -> dict[tuple[str, int], InstRow]:
         return {(r.base, r.opcode): r for r in self.rows}
+
+    @cached_property
+    def scalar_ends(self) -> tuple[int, ...]:
+        """Where runs of scalar registers end, ascending: tuples do not cross these numbers."""
+        named = [n for n, text in self.codes.items() if n < 128]
+        pairs = [n for n in named if self.codes[n].endswith("_LO")]
+        singles = [n for n in named if n not in pairs and n - 1 not in pairs]
+        ends = {*pairs, *(n + 2 for n in pairs), *singles, *(n + 1 for n in singles)}
+        return tuple(sorted(ends))
 
     @cached_property
     def layouts(self) -> dict[tuple[str, str], EncodingRow]:

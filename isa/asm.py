@@ -14,7 +14,7 @@ from __future__ import annotations
 import difflib
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from functools import lru_cache
+from functools import cache
 
 from stuntgpu.isa import asm_modifiers
 from stuntgpu.isa.arch import Arch, EncodingRow, InstRow, arch
@@ -24,6 +24,7 @@ from stuntgpu.isa.asm_lex import AsmError, Cursor, tokenize
 from stuntgpu.isa.asm_operands import READ
 from stuntgpu.isa.asm_source import Source, Statement, read_source
 from stuntgpu.isa.asm_state import State
+from stuntgpu.isa.errors import Bug
 from stuntgpu.isa.syntax import Slot, Syntax, syntax
 
 __all__ = ["AsmError", "assemble", "assemble_one"]
@@ -52,7 +53,7 @@ class Candidate:
 # ---------------------------------------------------------------- candidates
 
 
-@lru_cache(maxsize=None)
+@cache
 def rows_by_name(name: str) -> dict[str, tuple[InstRow, ...]]:
     """Lower-case instruction name -> rows in the order of ORDER."""
     out: dict[str, list[InstRow]] = {}
@@ -67,7 +68,7 @@ def forms(row: InstRow) -> tuple[str, ...]:
     return ("", *(f for f in sorted(row.forms) if f.startswith(("dpp", "sdwa"))))
 
 
-@lru_cache(maxsize=None)
+@cache
 def candidates(name: str, mnemonic: str) -> tuple[Candidate, ...]:
     """Every encoding form `mnemonic` may mean, in order of preference. Raises AsmError if none."""
     rows = rows_by_name(name)
@@ -174,7 +175,7 @@ def read_modifiers(state: State, s: Syntax) -> None:
 CONTROLS = frozenset({"quad_perm", *(n for _, n in asm_modifiers.DPP_ROWS), *asm_modifiers.DPP_NAMES.values()})
 
 
-@lru_cache(maxsize=None)
+@cache
 def modifier_readers(s: Syntax) -> dict[str, asm_modifiers.Read]:
     return asm_modifiers.readers(s.modifiers)
 
@@ -246,7 +247,7 @@ def assemble_statement(target: Arch, text: str, pc: int, symbols: Mapping[str, i
         cursor = Cursor(tokens, symbols)
         cursor.at = 1
         return assemble_dual(State(target, cursor, pc, {}), mnemonic)
-    best: AsmError | None = None
+    best: tuple[tuple[int, bool], AsmError] | None = None
     try:
         choices = candidates(target.name, mnemonic)
     except AsmError as e:
@@ -257,10 +258,12 @@ def assemble_statement(target: Arch, text: str, pc: int, symbols: Mapping[str, i
         try:
             return attempt(State(target, cursor, pc, {}), candidate)
         except AsmError as e:
-            if best is None or e.column > best.column:
-                best = e
-    assert best is not None
-    raise best
+            rank = (cursor.at, candidate.syntax.form == "")
+            if best is None or rank >= best[0]:
+                best = rank, e
+    if best is None:
+        raise Bug(f"{mnemonic}: no encoding to try")
+    raise best[1]
 
 
 def assemble_one(name: str, text: str) -> bytes:

@@ -25,9 +25,13 @@ def scalar_reads(state: State, row: InstRow) -> Iterable[int]:
         number = state.fields.get(operand.field, 0)
         if operand.field == "LITERAL":
             yield LITERAL
-        elif operand.type != "vgpr" and number < FIRST_VGPR:
-            if number != state.arch.null and constant_name(number, 32) is None:
-                yield number
+        elif operand.type != "vgpr" and is_scalar(state.arch, number):
+            yield number
+
+
+def is_scalar(target: Arch, number: int) -> bool:
+    """Whether a source number names a scalar value that takes the bus (NULL does not)."""
+    return number < FIRST_VGPR and number != target.null and constant_name(number, 32) is None
 
 
 def is_dpp_selector(state: State, row: InstRow, number: int) -> bool:

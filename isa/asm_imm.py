@@ -9,7 +9,7 @@ Printers give a plain number for a value whose symbolic text would not assemble 
 
 from __future__ import annotations
 
-from functools import lru_cache
+from functools import cache
 
 from stuntgpu.isa.arch import FieldRow, arch
 
@@ -25,7 +25,7 @@ def short(value: int) -> str:
     return str(value) if value <= 64 else hex(value)
 
 
-@lru_cache(maxsize=None)
+@cache
 def fields(name: str, kind: str) -> tuple[tuple[FieldRow, dict[str, int], dict[int, str]], ...]:
     """(field, names -> values, values -> names) of an immediate type."""
     return tuple(
@@ -49,7 +49,7 @@ HWREG_SPELLING = {
 }
 
 
-@lru_cache(maxsize=None)
+@cache
 def hwreg_printed(name: str) -> dict[int, str]:
     numbers = HWREG_NUMBERS.get(name, frozenset())
     return {

@@ -5,7 +5,7 @@ Units:   register counts are in 32-bit registers.
 
 from __future__ import annotations
 
-from functools import lru_cache
+from functools import cache
 
 from stuntgpu.isa.arch import Arch, arch
 
@@ -24,7 +24,7 @@ def registers(bits: int) -> int:
     return max(1, (bits + 31) // 32)
 
 
-@lru_cache(maxsize=None)
+@cache
 def vgprs(n: int, letter: str = "v") -> tuple[str, ...]:
     """Names of 256 VGPR operands of `n` registers, by first register."""
     if n == 1:
@@ -32,7 +32,7 @@ def vgprs(n: int, letter: str = "v") -> tuple[str, ...]:
     return tuple(f"{letter}[{i}:{i + n - 1}]" for i in range(256))
 
 
-@lru_cache(maxsize=None)
+@cache
 def vgpr_halves() -> tuple[str, ...]:
     """Names by an 8-bit field whose bit 7 picks the half."""
     return tuple(f"v{i & 127}.{'lh'[i >> 7]}" for i in range(256))
@@ -64,7 +64,7 @@ def constant_name(number: int, bits: int) -> str | None:
     return None
 
 
-@lru_cache(maxsize=None)
+@cache
 def sources(name: str, bits: int) -> tuple[str, ...]:
     """Texts of the 512 source numbers for an operand of `bits` (VGPRs without halves)."""
     target, n = arch(name), registers(bits)
@@ -74,7 +74,7 @@ def sources(name: str, bits: int) -> tuple[str, ...]:
     return (*out, *vgprs(n))
 
 
-@lru_cache(maxsize=None)
+@cache
 def register_numbers(name: str) -> dict[str, int]:
     """Named scalar registers and special values -> operand number, every accepted spelling."""
     target = arch(name)
@@ -106,7 +106,7 @@ def literal_kind(fmt: str, bits: int) -> str:
     return "i16" if bits == 16 else "i32"
 
 
-@lru_cache(maxsize=None)
+@cache
 def inline_table(kind: str) -> dict[int, int]:
     """Bits of a literal -> number of the inline constant that means the same to the operand."""
     positive = {i: 128 + i for i in range(65)}
@@ -129,3 +129,10 @@ def inline_table(kind: str) -> dict[int, int]:
 def inline_number(value: int, kind: str) -> int | None:
     """Operand number of the inline constant equal to a 32-bit `value`, if there is one."""
     return inline_table(kind).get(value)
+
+
+def literal_text(value: int, kind: str) -> str:
+    """A literal in text: plain hexadecimal, or lit(...) where that would read as something else
+    (an inline constant, or bits a 16-bit operand does not have)."""
+    plain = inline_number(value, kind) is None and not (kind in ("f16", "bf16", "i16") and value >> 16)
+    return hex(value) if plain else f"lit({value:#x})"

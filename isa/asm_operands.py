@@ -63,6 +63,8 @@ def constant(state: State, slot: Slot, v: Value, forced: bool, column: int) -> i
         kind = "f16"
     if v.is_float:
         number, bits = float_literal(float(v.value), kind, column)
+    elif forced and 0 <= v.integer < 1 << 32:
+        number, bits = None, v.integer
     else:
         number, bits = integer_literal(v.integer, kind, column)
     if number is not None and not forced and not v.symbolic:
@@ -252,7 +254,7 @@ def read_literal(state: State, slot: Slot) -> None:
     v = cursor.value("a literal constant")
     if wrapped:
         cursor.expect(")")
-    kind = "f16" if slot.bits == 16 else "i32"
+    kind = "f16" if slot.bits == 16 and not wrapped else "i32"
     bits = float_literal(float(v.value), kind, column)[1] if v.is_float else integer_literal(v.integer, kind, column)[1]
     state.set_literal(bits, column)
 

@@ -13,7 +13,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
-from functools import lru_cache
+from functools import cache
 from itertools import combinations
 
 from stuntgpu.isa.arch import Arch, EncodingRow, FieldRow, InstRow, OperandRow, Tables, arch
@@ -44,11 +44,12 @@ SplitLayout = tuple[FieldRow, ...]
 @dataclass(frozen=True, slots=True)
 class Check:
     """What an operand field may hold: bit `n` of `allowed` says number n may; registers of more
-    than 32 bits start at a multiple of `align`."""
+    than 32 bits start at a multiple of `align`. `is_source`: constants and forms have numbers too."""
 
     field: str
     allowed: int
     align: int
+    is_source: bool
 
 
 @dataclass(frozen=True, slots=True)
@@ -153,6 +154,21 @@ def admitted(tables: Tables, operand: OperandRow, field: FieldRow) -> int:
     return 0
 
 
+def overrunning(tables: Tables, operand: OperandRow, field: FieldRow) -> int:
+    """Register numbers at which an operand of several registers would run out of its file."""
+    n = (operand.bits + 31) // 32
+    if n < 2 or operand.role in ("VADDR", "SRSRC", "SSAMP", "SBASE"):
+        return 0  # how many registers an address takes depends on other fields
+    if operand.type in ("vgpr", "src_vgpr") and field.bits <= 8:
+        return ((1 << 256) - 1) & -(1 << 257 - n)
+    out = ((1 << n - 1) - 1) << 513 - n  # the last VGPRs of a source field
+    for number in range(128):
+        room = next((end - number for end in tables.scalar_ends if number < end), 1)
+        if room < n and tables.codes.get(number) != "NULL":
+            out |= 1 << number
+    return out
+
+
 def alignment(operand: OperandRow) -> int:
     if operand.bits <= 32 or operand.type not in (*SCALAR_TYPES, *LITERAL_TYPES):
         return 1
@@ -167,10 +183,15 @@ def make_checks(tables: Tables, row: InstRow, encoding: EncodingRow) -> tuple[Ch
         if row.base == "VINTERP":  # takes VGPRs only, and ignores the bit that says so
             continue
         field = encoding.field(operand.field)
+        overrun = overrunning(tables, operand, field)
         allowed = admitted(tables, operand, field)
+        if overrun:
+            allowed = (allowed or (1 << (1 << field.bits)) - 1) & ~overrun
         align = 1 if field.padding else alignment(operand)
         if allowed or align > 1:
-            checks.append(Check(operand.field, allowed or (1 << (1 << field.bits)) - 1, align))
+            every = (1 << (1 << field.bits)) - 1
+            is_source = operand.type in LITERAL_TYPES
+            checks.append(Check(operand.field, allowed or every, align, is_source))
     return tuple(checks)
 
 
@@ -180,9 +201,7 @@ def literal_fields(row: InstRow) -> frozenset[str]:
     allowed = set()
     for o in fields:
         index = o.field.removeprefix("V")[-1]
-        if row.base.startswith("VOPD") or {"lit", f"lit_{index}"} & row.forms:
-            allowed.add(o.field)
-        elif row.encoding.endswith("INST_LITERAL"):  # the literal it has anyway
+        if row.base.startswith("VOPD") or {"lit", f"lit_{index}"} & row.forms or row.encoding.endswith("INST_LITERAL"):
             allowed.add(o.field)
     return frozenset(allowed)
 
@@ -258,7 +277,7 @@ def index(
     return tuple(tuple(h) for h in heads)
 
 
-@lru_cache(maxsize=None)
+@cache
 def structure(name: str) -> Structure:
     return build(arch(name).tables)
 
@@ -306,16 +325,33 @@ def announced(plan: Plan, fields: Mapping[str, int], offset: int) -> str:
             raise DecodeError(
                 f"{plan.row.name}: {check.field} {number} is not a multiple of {check.align}", offset
             )
+        if not check.is_source or number < DPP8:
+            continue
         if number == LITERAL and check.field not in plan.literals:
-            if check.field in ("SRC0", "SRC1", "SRC2", "SSRC0", "SSRC1"):
-                raise DecodeError(f"{plan.row.name}: no literal in {check.field}", offset)
-        elif number == LITERAL and form == "":
-            form = "lit"
+            raise DecodeError(f"{plan.row.name}: no literal in {check.field}", offset)
+        if number == LITERAL:
+            form = form or "lit"
         elif number in (DPP16, DPP8, DPP8_FI):
             raise DecodeError(f"{plan.row.name}: {check.field} cannot be {number}", offset)
     if form == "" or "LITERAL" in fields:
         return ""
     return form
+
+
+def refuse_reserved(name: str, bits: int, offset: int) -> None:
+    if bits:
+        raise DecodeError(f"{name}: reserved bits {bits:#x} are set", offset)
+
+
+@cache
+def form_reserved(encoding: EncodingRow) -> int:
+    """Bits that must be zero in a form; VOP3 has its own NEG and ABS, so DPP's are not used there."""
+    bits = reserved_bits(encoding)
+    if encoding.base.startswith("VOP3"):
+        for f in encoding.fields:
+            if f.name in ("SRC0_NEG", "SRC0_ABS", "SRC1_NEG", "SRC1_ABS"):
+                bits |= f.mask
+    return bits
 
 
 def decode(name: str, code: bytes | memoryview, offset: int = 0) -> Inst:
@@ -329,13 +365,13 @@ def decode(name: str, code: bytes | memoryview, offset: int = 0) -> Inst:
     encoding, row = plan.encoding, plan.row
     if plan.bits > 32:
         word = read_words(code, offset, plan.bits // 8)
-    if word & plan.reserved:
-        raise DecodeError(f"{row.name}: reserved bits {word & plan.reserved:#x} are set", offset)
+    refuse_reserved(row.name, word & plan.reserved, offset)
     fields = extract(word, plan.layout, plan.split)
     form = announced(plan, fields, offset)
     if form:
         encoding = plan.forms[form]
         word = read_words(code, offset, encoding.bits // 8)
+        refuse_reserved(row.name, word & form_reserved(encoding), offset)
         fields = extract(word, *form_layout(encoding))
     base = encoding.base
     return Inst(
@@ -344,7 +380,7 @@ def decode(name: str, code: bytes | memoryview, offset: int = 0) -> Inst:
     )  # fmt: skip
 
 
-@lru_cache(maxsize=None)
+@cache
 def form_layout(encoding: EncodingRow) -> tuple[Layout, SplitLayout]:
     return layouts(encoding)
 
@@ -357,8 +393,7 @@ def decode_pair(name: str, pair: Pair, code: bytes | memoryview, offset: int) ->
     x, y = pair.x.get(opx), pair.y.get(opy)
     if x is None or y is None:
         raise DecodeError(f"no dual instruction has opcodes {opx} and {opy}", offset)
-    if word & pair.reserved:
-        raise DecodeError(f"VOPD: reserved bits {word & pair.reserved:#x} are set", offset)
+    refuse_reserved("VOPD", word & pair.reserved, offset)
     fields = extract(word, *form_layout(encoding))
     forms = [announced_half(half, fields, offset) for half in (x, y)]
     if any(forms):

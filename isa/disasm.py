@@ -8,7 +8,7 @@ same bytes back.
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from functools import lru_cache
+from functools import cache
 
 from stuntgpu.isa import asm_imm, asm_names
 from stuntgpu.isa.arch import arch
@@ -31,10 +31,6 @@ Print = Callable[[Fields], str]
 # ---------------------------------------------------------------- operands
 
 
-def literal_text(fields: Fields) -> str:
-    return hex(fields["LITERAL"])
-
-
 def signed(slot: Slot, plain: Print) -> Print:
     """Adds |x| and -x, or neg(x) where -x would read as another constant."""
     bit, neg_field, abs_field = 1 << slot.index, f"SRC{slot.index}_NEG", f"SRC{slot.index}_ABS"
@@ -53,7 +49,7 @@ def signed(slot: Slot, plain: Print) -> Print:
 
 
 def print_source(name: str, slot: Slot) -> Print:
-    names, field, inline = asm_names.sources(name, slot.bits), slot.field, asm_names.inline_number
+    names, field = asm_names.sources(name, slot.bits), slot.field
     halves = asm_names.vgpr_halves() if slot.half == "bit7" else ()
     kind = asm_names.literal_kind(slot.fmt, slot.bits)
     wide_bit, suffixes = 1 << slot.index, slot.half == "opsel"
@@ -61,9 +57,7 @@ def print_source(name: str, slot: Slot) -> Print:
     def show(f: Fields) -> str:
         number = f[field]
         if number == LITERAL:
-            literal = f["LITERAL"]
-            text = hex(literal)
-            return text if inline(literal, kind) is None else f"lit({text})"
+            return asm_names.literal_text(f["LITERAL"], kind)
         if number >= FIRST_VGPR:
             if halves:
                 return halves[number - FIRST_VGPR]
@@ -131,7 +125,13 @@ def print_label(name: str, slot: Slot) -> Print:
 
 
 def print_literal(name: str, slot: Slot) -> Print:
-    return literal_text
+    limit = 1 << slot.bits
+
+    def show(f: Fields) -> str:
+        value = f["LITERAL"]
+        return hex(value) if value < limit else f"lit({value:#x})"
+
+    return show
 
 
 def print_dual_y(name: str, slot: Slot) -> Print:
@@ -386,7 +386,7 @@ MODIFIERS: dict[str, Callable[[Modifier], Print]] = {
 # ---------------------------------------------------------------- instructions
 
 
-@lru_cache(maxsize=None)
+@cache
 def printer(name: str, base: str, opcode: int, form: str) -> tuple[str, tuple[Print, ...], tuple[Print, ...]]:
     """(mnemonic, operand printers, modifier printers)."""
     s: Syntax = syntax(name, base, opcode, form)
@@ -419,7 +419,7 @@ def disassemble(inst: Inst, pc: int | None = None) -> str:
     return text
 
 
-@lru_cache(maxsize=None)
+@cache
 def branch_opcodes(name: str) -> frozenset[tuple[str, int]]:
     rows = arch(name).tables.rows
     return frozenset((r.base, r.opcode) for r in rows if any(o.type == "label" for o in r.operands))

@@ -8,7 +8,7 @@ the convention of LLVM's AMDGPU assembler, written down here once per encoding f
 from __future__ import annotations
 
 from dataclasses import dataclass
-from functools import lru_cache
+from functools import cache
 
 from stuntgpu.isa.arch import Arch, InstRow, OperandRow, arch
 
@@ -134,7 +134,7 @@ def vector_slots(target: Arch, row: InstRow, form: str) -> tuple[Slot, ...]:
                 slots.append(Slot("vcc"))
         elif operand.role == "EXEC":
             continue
-        elif operand.role in ("D0", "D1") or operand.is_written and operand.role == "VCC":
+        elif operand.role in ("D0", "D1") or (operand.is_written and operand.role == "VCC"):
             slots.append(destination_slot(target, row, operand))
         elif operand.role == "VCC":
             slots.append(Slot("sreg", operand.field, operand.bits))
@@ -411,7 +411,7 @@ FAMILIES = {
 }  # fmt: skip
 
 
-@lru_cache(maxsize=None)
+@cache
 def syntax(name: str, base: str, opcode: int, form: str) -> Syntax:
     """Syntax of a row of architecture `name`; `base` is that of the table ("VOPDX" for a half)."""
     target = arch(name)

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable
+from itertools import pairwise
 
 from stuntgpu.isa.errors import SpecError
 from stuntgpu.isa.gen import roles
@@ -109,7 +110,7 @@ def check_opcode(spec: Spec, instruction: Instruction, form: Form) -> None:
 def all_instruction_rows(spec: Spec) -> Iterable[str]:
     rows = [r for i in spec.instructions for r in instruction_rows(spec, i)]
     keyed = sorted((r.split("|")[0], int(r.split("|")[1]), r) for r in rows)
-    for (base, opcode, row), (next_base, next_opcode, other) in zip(keyed, keyed[1:], strict=False):
+    for (base, opcode, row), (next_base, next_opcode, other) in pairwise(keyed):
         if (base, opcode) == (next_base, next_opcode) and base not in ("VOP3PX2",):
             names = row.split("|")[2], other.split("|")[2]
             raise SpecError(f"{base} opcode {opcode} is both {names[0]} and {names[1]}")
