@@ -343,7 +343,7 @@ def mantissa(f: Float) -> Lower:
         bits = e.bin("or", frac, e.const((f.bias - 1) << f.man, w))
         bits = e.bin("or", bits, e.bin("and", x, e.const(f.sign, w)))
         stays = e.bin("or", e.icmp("eq", mag, e.const(0, w)), e.icmp("uge", mag, e.const(f.inf, w)))
-        return quiet(e, f, e.select(stays, x, bits))
+        return e.select(stays, x, bits)
 
     return lower
 
