@@ -150,9 +150,8 @@ class _Run:
 
     def _fill(self, linked: _Linked, v: Variant) -> None:
         c, n = linked.c, len(linked.variants)
-        self.kept.append(v.index)
         self.n_vgprs = max(self.n_vgprs, v.n_vgprs)
-        c.index, c.first, c.n_index = ctypes.addressof(v.index), v.first, len(v.index)
+        c.places, c.n_places = ctypes.addressof(v.places), len(v.places)
         c.n_records = len(v.origins)
         c.pool, c.n_pool = ctypes.addressof(self.program.pool.words), self.program.pool.used
         c.entry = v.number(0)
@@ -256,7 +255,7 @@ class _Run:
         """Point the wave at the record of its PC, in the program of its mode."""
         w = k.subject.contents
         pc = w.pc - w.code if why == RUN_CODE else _record_pc(w.next)
-        if pc not in self.program.heads:
+        if pc not in self.program.heads or pc not in self.program.code:
             self.program.extend(pc, lambda at, size: _fetch(self.space, w.code + at, size))
         k.program = ctypes.pointer(self.link(w.mode))
         k.launch.n_vgprs = self.n_vgprs

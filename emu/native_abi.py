@@ -31,10 +31,13 @@ class CVariant(ctypes.Structure):
     _fields_ = (("mode", c_uint32), ("pad", c_uint32), ("records", c_void_p))
 
 
+class CPlace(ctypes.Structure):
+    _fields_ = (("pc", c_int64), ("record", c_uint64))
+
+
 class CProgram(ctypes.Structure):
     _fields_ = (
-        ("index", c_void_p), ("first", c_int64), ("n_index", c_uint64), ("n_records", c_uint64), ("pool", c_void_p),
-        ("n_pool", c_uint64), ("entry", c_uint64), ("n_variants", c_uint64), ("variants", CVariant * MAX_VARIANTS),
+        ("places", c_void_p), ("n_places", c_uint64), ("n_records", c_uint64), ("pool", c_void_p), ("n_pool", c_uint64), ("entry", c_uint64), ("n_variants", c_uint64), ("variants", CVariant * MAX_VARIANTS),
     )
 
 

@@ -18,6 +18,7 @@ from dataclasses import dataclass, field
 from stuntgpu.emu import layout, state
 from stuntgpu.emu.cache import cache, host
 from stuntgpu.emu.forms import Bound, Form, Slot, bind, row
+from stuntgpu.emu.native_abi import CPlace
 from stuntgpu.isa.decode import DecodeError, decode
 from stuntgpu.isa.errors import Unmodelled
 from stuntgpu.isa.inst import Inst, Kind
@@ -255,7 +256,7 @@ class Program:
                 if target is not None:
                     todo.append(target)
                 if c.inst.name in _RETURNS:
-                    self.heads.add(pc + c.size)
+                    todo.append(pc + c.size)
                 if ends_run(c.inst):
                     break
                 pc += c.size
@@ -305,15 +306,16 @@ class Program:
 class Variant:
     """Records of a program for one float mode.
 
-    records   the array native code runs; index: (pc - first) / 4 -> 1 + record number, 0 none.
+    records   the array native code runs.
+    places    where code can be entered, for native code; starts: pc -> record number.
     origins   record number -> the instruction it belongs to; reasons of records that fault.
     n_vgprs   registers that the program can touch: what a new wave must clear.
     """
 
     mode: int
     records: ctypes.Array[ctypes.c_char]
-    index: ctypes.Array[ctypes.c_uint32]
-    first: int
+    places: ctypes.Array[CPlace]
+    starts: dict[int, int]
     origins: list[Code]
     reasons: dict[int, str]
     n_vgprs: int
@@ -323,8 +325,8 @@ class Variant:
         return ctypes.addressof(self.records)
 
     def number(self, pc: int) -> int:
-        """Record of an instruction."""
-        return self.index[(pc - self.first) // 4] - 1
+        """Record of an instruction that can be entered."""
+        return self.starts[pc]
 
 
 @dataclass(slots=True)
@@ -351,14 +353,10 @@ class _Assembler:
         base = ctypes.addressof(records)
         for i, r in enumerate(self.rows):
             self.write(records, i, r, handlers, base)
-        first = self.program.order[0].pc
-        last = self.program.order[-1].pc
-        index = (ctypes.c_uint32 * ((last - first) // 4 + 1))()
-        for pc, at in self.starts.items():
-            index[(pc - first) // 4] = at + 1
+        places = (CPlace * len(self.starts))(*sorted(self.starts.items()))
         reasons = {i: r.work.reason for i, r in enumerate(self.rows) if r.work.reason}
         used = max((registers_used(r.work.bound) for r in self.rows if r.work.bound is not None), default=1)
-        return Variant(self.mode, records, index, first, [r.code for r in self.rows], reasons, max(1, used))
+        return Variant(self.mode, records, places, self.starts, [r.code for r in self.rows], reasons, max(1, used))
 
     def handlers(self, forms: list[Form]) -> dict[Form, int]:
         """Addresses; an instruction no handler can be made for becomes a record that faults."""

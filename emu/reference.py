@@ -58,11 +58,14 @@ class Reference:
         """Execute the instruction at the wave's PC."""
         step = self._fetch(w)
         w.executed += 1
+        here = w.pc
         try:
             step.run(w)
             if w.action is not None:
                 (action, args), w.action = w.action, None
+                w.pc, following = here, w.pc  # faults of the action name this instruction
                 _ACTIONS[action](w, args)
+                w.pc = following
         except Unmodelled as e:
             raise w.fault("unmodelled instruction", detail=str(e)) from e
 

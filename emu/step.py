@@ -106,7 +106,8 @@ class Half:
         if self.dpp is None:
             return w.active
         by_size, place = self.dpp
-        places[place], mask = by_size[w.lanes == 64].apply(places[place], w.exec)
+        values = places.get(place, [0] * w.lanes)  # V_CMP_F and the like read nothing
+        places[place], mask = by_size[w.lanes == 64].apply(values, w.exec)
         return [lane for lane in range(w.lanes) if mask >> lane & 1]
 
     def commit(self, w: Wave, results: Results) -> None:

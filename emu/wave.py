@@ -133,8 +133,8 @@ class Wave:
         return special[reg]
 
     def write_scalar(self, reg: int, dwords: int, value: int) -> None:
-        """Registers from `reg` on; writes to NULL are dropped."""
-        if reg == self.row.null:
+        """Registers from `reg` on; writes to NULL and to numbers that are no register are dropped."""
+        if reg == self.row.null or reg >= state.N_SGPRS:
             return
         for i in range(dwords):
             self.sgprs[reg + i] = value >> 32 * i & M32

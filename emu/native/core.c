@@ -20,11 +20,16 @@ typedef struct {
   const Record *records;
 } Variant;
 
-/* A decoded program: `index[offset / 4]` is 1 + record number of the instruction at first + offset. */
+/* Where code can be entered: pc from the program's entry, and its record. */
 typedef struct {
-  const u32 *index;
-  i64 first;
-  u64 n_index;
+  i64 pc;
+  u64 record;
+} Place;
+
+/* A decoded program. */
+typedef struct {
+  const Place *places; /* sorted by pc */
+  u64 n_places;
   u64 n_records;
   const u32 *pool; /* constants, copied into each wave */
   u64 n_pool;
@@ -235,10 +240,18 @@ SG_API Wave *sg_single(Worker *k) {
 static const Record *lookup(const Worker *k, const Wave *w) {
   const Program *p = k->program;
   const Record *records = records_of(k, w->mode);
-  i64 offset = (i64)(w->pc - w->code) - p->first;
-  if (!records || offset < 0 || offset & 3 || (u64)offset / 4 >= p->n_index || !p->index[offset / 4])
+  i64 pc = (i64)(w->pc - w->code);
+  u64 low = 0, high = p->n_places;
+  while (low < high) {
+    u64 mid = (low + high) / 2;
+    if (p->places[mid].pc < pc)
+      low = mid + 1;
+    else
+      high = mid;
+  }
+  if (!records || low == p->n_places || p->places[low].pc != pc)
     return NULL;
-  return records + (p->index[offset / 4] - 1);
+  return records + p->places[low].record;
 }
 
 /* After a mode change: the same record of another variant. */
@@ -426,7 +439,7 @@ ALWAYS_INLINE void account(Wave *w, const Record *r, u32 inclusive) {
 }
 
 SG_API i32 sg_op_endpgm(Wave *w, const Record *r) { return account(w, r, 1), ST_END; }
-SG_API i32 sg_op_halt(Wave *w, const Record *r) { return account(w, r, 1), w->next = r + 1, ST_HALT; }
+SG_API i32 sg_op_halt(Wave *w, const Record *r) { return account(w, r, 1), ST_HALT; }
 SG_API i32 sg_op_barrier(Wave *w, const Record *r) { return account(w, r, 1), w->next = r + 1, ST_BARRIER; }
 SG_API i32 sg_op_yield(Wave *w, const Record *r) { return account(w, r, 1), w->next = r + 1, ST_YIELD; }
 
