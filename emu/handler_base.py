@@ -221,22 +221,31 @@ class Handler(ABC):
         at = e.bin("add", e.bin("mul", at, e.const(4, 64)), e.const(layout.VGPR_BASE, 64))
         return e.raw(f"getelementptr i8, ptr %w, i64 {at.ref}")
 
-    def sgpr_at(self, index: Value) -> str:
-        number = self.e.bin("and", self.e.zext(index, 64), self.e.const(127, 64))
-        return self.e.raw(f"getelementptr i32, ptr %w, i64 {number.ref}")
+    def sgpr_at(self, index: Value, elsewhere: int) -> str:
+        """A scalar register by number; NULL and what is no register lie at `elsewhere`."""
+        e, number = self.e, self.e.zext(index, 64)
+        null = e.const(state.wavefront(self.form.arch).null & 127, 64)
+        odd = e.bin("or", e.icmp("eq", number, null), e.icmp("ugt", number, e.const(state.N_SGPRS - 1, 64)))
+        number = e.select(odd, e.const(elsewhere, 64), number)
+        return e.raw(f"getelementptr i32, ptr %w, i64 {number.ref}")
+
+    def sgpr(self, index: Value) -> Value:
+        null = state.wavefront(self.form.arch).null & 127
+        return Value(self.load("i32", self.sgpr_at(index, null), 4), 32)
 
     def reg_read(self, x: RegRead, index: Value, lane: Value | None) -> Value:
         if x.file == "HWREG":
             return self.read_hwreg(index)
         if x.file == "SGPR" or lane is None:
-            return Value(self.load("i32", self.sgpr_at(index), 4), 32)
+            return self.sgpr(index)
         return Value(self.load("i32", self.vgpr_at(index, lane), 4), 32)
 
     def reg_write(self, s: RegWrite, index: Value, value: Value, lane: Value | None, mask: Value | None) -> None:
         if s.file == "HWREG":
             self.write_hwreg(index, value)
             return
-        at = self.sgpr_at(index) if s.file == "SGPR" or lane is None else self.vgpr_at(index, lane)
+        by_number = s.file == "SGPR" or lane is None
+        at = self.sgpr_at(index, layout.SINK) if by_number or lane is None else self.vgpr_at(index, lane)
         self.e.line(f"store i32 {self.e.zext(value, 32).ref}, ptr {at}, align 4")
 
     def resolve(self, addr: Value, size: int, access: int, kind: str, lane: str = "-1") -> str:

@@ -167,11 +167,11 @@ class LoopHandler(LaneHandler):
 
     def reg_read(self, x: RegRead, index: Value, lane: Value | None) -> Value:
         if lane is None:
-            return Value(self.load("i32", self.sgpr_at(index), 4), 32)
+            return self.sgpr(index)
         return Value(self.load("i32", self.vgpr_at(index, lane), 4), 32)
 
     def reg_write(self, s: RegWrite, index: Value, value: Value, lane: Value | None, mask: Value | None) -> None:
-        at = self.sgpr_at(index) if lane is None else self.vgpr_at(index, lane)
+        at = self.sgpr_at(index, layout.SINK) if lane is None else self.vgpr_at(index, lane)
         self.e.line(f"store i32 {self.e.zext(value, 32).ref}, ptr {at}, align 4")
 
     # ------------------------------------------------------------ memory of one lane
