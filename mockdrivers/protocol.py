@@ -164,7 +164,10 @@ class Caller:
         at, end = address, address + size
         while at < end:
             text = self._ask(Op.MAPS, (at, end - at, 0, 0)).payload.decode(errors="surrogateescape")
-            more = [row for row in parse_maps(text) if not rows or row.lo >= rows[-1].hi]
+            try:
+                more = [row for row in parse_maps(text) if not rows or row.lo >= rows[-1].hi]
+            except ValueError as e:
+                raise Disconnected(f"memory map that is none: {e}") from e
             if not more:
                 break
             rows += more

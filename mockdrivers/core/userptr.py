@@ -24,6 +24,7 @@ from stuntgpu.mockdrivers.protocol import Caller, ClientError, MapsRow
 log = logging.getLogger("stuntgpu.memory")
 
 OURS = "/memfd:stuntgpu-"  # heap files as /proc/PID/maps names them
+ADDRESSES = 1 << 47  # of a process
 
 
 @dataclass(frozen=True, slots=True)
@@ -73,12 +74,9 @@ class UserPages:
 
         Raises ClientError, OutOfMemory; the client's memory is as it was then.
         """
-        rows = caller.maps(address, size)
-        _check_covered(rows, address, size)
         pieces: list[Piece] = []
         try:
-            for row in rows:
-                lo, hi = max(row.lo, address), min(row.hi, address + size)
+            for row, lo, hi in _covering(caller.maps(address, size), address, size):
                 pieces.append(self._piece(row, lo, hi - lo, caller))
         except BaseException:
             self._drop(pieces, caller)
@@ -89,7 +87,10 @@ class UserPages:
 
     def _piece(self, row: MapsRow, address: int, size: int, caller: Caller) -> Piece:
         if row.inode == self.heap.inode and row.path.startswith(OURS):
-            return Piece(address, row.offset + address - row.lo, size)
+            piece = Piece(address, row.offset + address - row.lo, size)
+            if any(self._unshared(piece)):
+                raise ClientError(EFAULT)  # pages we never pinned: a map that is not true
+            return piece
         if row.path.startswith("/") and not row.path.startswith("/dev/zero") and row.perms[3] == "s":
             log.warning("pinning a shared mapping of %s cuts it loose from the file", row.path)
         buffer = self.heap.allocate(size)
@@ -107,17 +108,16 @@ class UserPages:
         self._drop(pinned.pieces, caller)
 
     def _drop(self, pieces: list[Piece], caller: Caller) -> None:
-        for piece in pieces:
-            for alone in self._unshared(piece):
-                for row in caller.maps(alone.address, alone.size):
-                    self._restore(row, alone, caller)
-                self.heap.release(alone.offset, alone.size)
-
-    def _restore(self, row: MapsRow, piece: Piece, caller: Caller) -> None:
-        lo, hi = max(row.lo, piece.address), min(row.hi, piece.address + piece.size)
-        offset = row.offset + lo - row.lo
-        if row.inode == self.heap.inode and offset - lo == piece.offset - piece.address:
-            caller.restore(lo, hi - lo, row.prot)
+        """Wherever the client has moved the pages to meanwhile (mremap), they become private there."""
+        alone = [part for piece in pieces for part in self._unshared(piece)]
+        if not alone:
+            return
+        for row in caller.maps(0, ADDRESSES):
+            if row.inode == self.heap.inode:
+                for part in alone:
+                    _restore(row, part, caller)
+        for part in alone:
+            self.heap.release(part.offset, part.size)
 
     def _unshared(self, piece: Piece) -> Iterator[Piece]:
         """The parts of a piece whose heap pages no live pin has."""
@@ -135,11 +135,22 @@ class UserPages:
             pinned.unmap()
 
 
-def _check_covered(rows: list[MapsRow], address: int, size: int) -> None:
-    at = address
+def _restore(row: MapsRow, part: Piece, caller: Caller) -> None:
+    """The pages of `part` that this mapping shows."""
+    lo, hi = max(row.offset, part.offset), min(row.offset + row.hi - row.lo, part.offset + part.size)
+    if lo < hi:
+        caller.restore(row.lo + lo - row.offset, hi - lo, row.prot)
+
+
+def _covering(rows: list[MapsRow], address: int, size: int) -> list[tuple[MapsRow, int, int]]:
+    """(mapping, lo, hi) side by side over the whole range. Raises ClientError(EFAULT)."""
+    found, at, end = [], address, address + size
     for row in rows:
-        if row.lo > at or (row.path.startswith(OURS) and not row.path.startswith(OURS + "user")):
+        foreign = row.path.startswith(OURS) and not row.path.startswith(OURS + "user")
+        if not row.lo <= at < row.hi or foreign:
             raise ClientError(EFAULT)
-        at = row.hi
-    if at < address + size:
+        found.append((row, at, min(row.hi, end)))
+        at = found[-1][2]
+    if at < end:
         raise ClientError(EFAULT)
+    return found

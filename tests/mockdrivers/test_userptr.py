@@ -87,6 +87,22 @@ def test_addresses_reused_by_the_process_are_left_alone(gpu: RawKfd) -> None:
     libc.munmap(ctypes.c_void_p(address), ctypes.c_size_t(PAGE))
 
 
+def test_pages_the_process_moved_keep_their_bytes(gpu: RawKfd) -> None:
+    """realloc of a large block is an mremap: the pinned pages then live elsewhere."""
+    libc = ctypes.CDLL(None)
+    libc.mmap.restype = libc.mremap.restype = ctypes.c_void_p
+    old = libc.mmap(None, ctypes.c_size_t(2 * PAGE), 3, 0x22, -1, ctypes.c_int64(0))
+    ctypes.memset(old, 5, 2 * PAGE)
+    made = gpu.alloc(2 * PAGE, USER, address=old)
+    new = libc.mremap(ctypes.c_void_p(old), ctypes.c_size_t(2 * PAGE), ctypes.c_size_t(2 * PAGE), 3,
+                      ctypes.c_void_p(0x4100_0000_0000))
+    free(gpu, made.handle)
+    assert new == 0x4100_0000_0000
+    assert ctypes.string_at(new, 2 * PAGE) == b"\x05" * 2 * PAGE
+    assert "stuntgpu" not in row_at(new).path
+    libc.munmap(ctypes.c_void_p(new), ctypes.c_size_t(2 * PAGE))
+
+
 @pytest.mark.parametrize("address", [0x1000, 0x3FFF_0000_0000])
 def test_unmapped_memory_is_efault(gpu: RawKfd, address: int) -> None:
     with refused(EFAULT):
