@@ -15,6 +15,7 @@ Errors:  PacketError names packet and place, with `address` set when its memory 
 from __future__ import annotations
 
 import ctypes
+from abc import ABC, abstractmethod
 from array import array
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
@@ -100,7 +101,7 @@ def handles(table: Handlers, *kinds: type[Packet]) -> Callable[[H], H]:
     return register
 
 
-class Processor:
+class Processor(ABC):
     """Consumes a ring packet by packet. Subclasses give `peek`, `handlers` and `unit`."""
 
     unit: ClassVar[int] = 1
@@ -113,9 +114,9 @@ class Processor:
         self._packet: Packet | None = None
         self._skip_dw = 0
 
+    @abstractmethod
     def peek(self, ring: PacketRing, position: int) -> Packet:
         """The packet at a position."""
-        raise NotImplementedError
 
     def _view(self, wptr: int) -> PacketRing:
         return PacketRing(self._ring_words, wptr, self.ring.arch, self.unit, name=self._name("ring"))
