@@ -15,9 +15,9 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from enum import Enum
-from typing import Any, ClassVar, Self, TypeVar
+from typing import Any, ClassVar, Self, cast
 
-from stuntgpu.isa.errors import GuestFault, Unmodelled
+from stuntgpu.isa.errors import Bug, GuestFault, Unmodelled
 from stuntgpu.isa.fields import BitStruct, FieldError
 
 MASK32 = 0xFFFF_FFFF
@@ -149,10 +149,10 @@ class Packet(BitStruct):
 
     def replace(self, **values: object) -> Self:
         """A copy with some fields changed (`tail` and `header` too)."""
-        tail = values.pop("tail", self._tail)
-        header = values.pop("header", self._header)
+        tail = cast("Iterable[int]", values.pop("tail", self._tail))
+        header = cast(int, values.pop("header", self._header))
         copy = super().replace(**values)
-        copy._finish(tuple(tail), int(header))  # type: ignore[call-overload]
+        copy._finish(tuple(tail), header)
         return copy
 
     @property
@@ -171,7 +171,7 @@ class Packet(BitStruct):
 
     def encode(self) -> tuple[int, ...]:
         """All dwords, as they go into a ring."""
-        raise NotImplementedError(f"{type(self).__name__} belongs to no ring kind")
+        raise Bug(f"{type(self).__name__} belongs to no ring kind")
 
     @property
     def size_dw(self) -> int:
@@ -197,8 +197,6 @@ class Packet(BitStruct):
     def __reduce__(self) -> tuple[Callable[..., Self], tuple[Any, ...]]:
         return type(self).from_body, (self.body(), self._header)
 
-
-P = TypeVar("P", bound=Packet)
 
 #: First digits of an arch -> generation, the column packet formats differ by.
 _GENERATIONS = {"gfx9": 9, "gfx11": 11, "gfx12": 12}
