@@ -174,3 +174,19 @@ def buffer_format(value: int) -> str:
     if value < len(UNIFIED_FORMATS):
         return f"[{UNIFIED_FORMATS[value]}]"
     return str(value)
+
+
+#: s_version: microcode versions and flags.
+VERSIONS = {"UC_VERSION_GFX7": 0, "UC_VERSION_GFX10": 4, "UC_VERSION_GFX11": 6, "UC_VERSION_GFX12": 9}
+VERSION_FLAGS = {"UC_VERSION_W64_BIT": 0x2000, "UC_VERSION_W32_BIT": 0x4000, "UC_VERSION_MDP_BIT": 0x8000}
+
+
+def version(name: str, value: int) -> str:
+    if value & 0x1F00:
+        return hex(value)
+    names = {v: n for n, v in VERSIONS.items()}
+    text = names.get(value & 0xFF, str(value & 0xFF))
+    for flag, bit in VERSION_FLAGS.items():
+        if value & bit:
+            text = f"({text})|{flag}" if "|" in text else f"{text}|{flag}"
+    return text

@@ -128,9 +128,19 @@ def delay(state: State) -> int:
             return value
 
 
+def version(state: State) -> int:
+    """An expression over the names of versions and flags."""
+    cursor = state.cursor
+    outer = cursor.symbols
+    cursor.symbols = {**outer, **asm_imm.VERSIONS, **asm_imm.VERSION_FLAGS}
+    value = number(state)
+    cursor.symbols = outer
+    return value
+
+
 READERS: dict[str, Callable[[State], int]] = {
     "hwreg": hwreg, "sendmsg": sendmsg, "sendmsg_rtn": sendmsg, "waitcnt": waitcnt,
-    "waitcnt_depctr": depctr, "delay": delay,
+    "waitcnt_depctr": depctr, "delay": delay, "version": version,
 }  # fmt: skip
 
 

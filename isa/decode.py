@@ -157,8 +157,9 @@ def admitted(tables: Tables, operand: OperandRow, field: FieldRow) -> int:
 def overrunning(tables: Tables, operand: OperandRow, field: FieldRow) -> int:
     """Register numbers at which an operand of several registers would run out of its file."""
     n = (operand.bits + 31) // 32
-    if n < 2 or operand.role in ("VADDR", "SRSRC", "SSAMP", "SBASE"):
-        return 0  # how many registers an address takes depends on other fields
+    varies = operand.field in ("VADDR", "VDATA", "ADDR")  # with other fields
+    if n < 2 or varies or field.padding:
+        return 0
     if operand.type in ("vgpr", "src_vgpr") and field.bits <= 8:
         return ((1 << 256) - 1) & -(1 << 257 - n)
     out = ((1 << n - 1) - 1) << 513 - n  # the last VGPRs of a source field

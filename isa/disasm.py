@@ -109,7 +109,7 @@ def print_immediate(name: str, slot: Slot) -> Print:
     field = slot.field
     structured: dict[str, Callable[[str, int], str]] = {
         "hwreg": asm_imm.hwreg, "sendmsg": asm_imm.sendmsg, "sendmsg_rtn": asm_imm.sendmsg,
-        "waitcnt": asm_imm.waitcnt, "waitcnt_depctr": asm_imm.depctr, "delay": asm_imm.delay,
+        "waitcnt": asm_imm.waitcnt, "waitcnt_depctr": asm_imm.depctr, "delay": asm_imm.delay, "version": asm_imm.version,
     }  # fmt: skip
     if slot.style in structured:
         show = structured[slot.style]
@@ -125,10 +125,12 @@ def print_label(name: str, slot: Slot) -> Print:
 
 
 def print_literal(name: str, slot: Slot) -> Print:
-    limit = 1 << slot.bits
+    limit, small_decimal = 1 << slot.bits, slot.style == "short"
 
     def show(f: Fields) -> str:
         value = f["LITERAL"]
+        if small_decimal and -16 <= sext(value, 32) <= 64:
+            return str(sext(value, 32))
         return hex(value) if value < limit else f"lit({value:#x})"
 
     return show
@@ -368,7 +370,7 @@ def mod_format(m: Modifier) -> Print:
 
 
 def mod_dmask(m: Modifier) -> Print:
-    return lambda f: f" dmask:{f['DMASK']:#x}"
+    return lambda f: f" dmask:{f['DMASK']:#x}" if f["DMASK"] else ""
 
 
 def mod_dim(m: Modifier) -> Print:

@@ -108,7 +108,7 @@ def source_slot(target: Arch, row: InstRow, operand: OperandRow, form: str) -> S
     elif field.startswith("VSRC"):
         kind = "vgpr"
     long = row.base in (*LONG_BASES, "VINTERP") or row.name.startswith("V_FMA_MIX")
-    signed = long or (form.startswith("dpp") and index < 2)
+    signed = long or (form.startswith("dpp") and index < 2 and row.base in SHORT_BASES)
     style = MIX if row.name.startswith("V_FMA_MIX") else operand.type
     return Slot(kind, field, operand.bits, half, index, signed, style, operand.fmt)
 
@@ -222,7 +222,7 @@ HEX_NAMES = frozenset({
     "S_SET_INST_PREFETCH_DISTANCE", "S_ROUND_MODE", "S_TTRACEDATA_IMM", "S_CLAUSE", "S_WAIT_EVENT",
 })  # fmt: skip
 STYLES = frozenset({
-    "label", "hwreg", "sendmsg", "sendmsg_rtn", "waitcnt", "waitcnt_depctr", "delay",
+    "label", "hwreg", "sendmsg", "sendmsg_rtn", "waitcnt", "waitcnt_depctr", "delay", "version",
 })  # fmt: skip
 
 
@@ -244,11 +244,12 @@ def scalar_slots(target: Arch, row: InstRow, form: str) -> tuple[Slot, ...]:
         if operand.field == "SIMM16" or operand.type == "sendmsg_rtn":
             slots.append(immediate_slot(row, operand))
         elif operand.field == "LITERAL":
-            slots.append(Slot("literal", "LITERAL", 32))
+            slots.append(Slot("literal", "LITERAL", 32, style="short"))
         elif operand.field == "SDST":
             slots.append(Slot("sreg", "SDST", operand.bits))
         else:
-            slots.append(Slot("src", operand.field, operand.bits, style=operand.type, fmt=operand.fmt))
+            bits = operand.bits if operand.fmt == "f16" else max(32, operand.bits)
+            slots.append(Slot("src", operand.field, bits, style=operand.type, fmt=operand.fmt))
     if row.name.startswith("S_SETREG_B32"):
         slots.reverse()
     return tuple(slots)
