@@ -28,7 +28,7 @@ from importlib.util import find_spec
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from stuntgpu.emu.forms import Form, symbol
+from stuntgpu.emu.forms import PREFIX, Form, symbol
 from stuntgpu.emu.objects import Image, LinkError, Mapping
 
 if TYPE_CHECKING:
@@ -213,15 +213,23 @@ class Cache:
         with self.lock:
             missing = [f for f in unique if symbol(f) not in self.addresses]
             if missing:
-                self._load(missing)
+                self._load([f.digest() for f in missing])
             missing = [f for f in missing if symbol(f) not in self.addresses]
             for i in range(0, len(missing), _MODULE_FUNCTIONS):
                 self._compile(missing[i : i + _MODULE_FUNCTIONS])
             return {f: self.addresses[symbol(f)] for f in unique}
 
-    def _load(self, forms: Sequence[Form]) -> None:
+    def known(self, names: Sequence[str]) -> bool:
+        """Whether handlers of these symbols are here or on disk; they are loaded."""
+        with self.lock:
+            missing = [n for n in names if n not in self.addresses]
+            if missing:
+                self._load([n.removeprefix(PREFIX) for n in missing])
+            return all(n in self.addresses for n in missing)
+
+    def _load(self, digests: Sequence[str]) -> None:
         index = self.folder.index()
-        wanted = dict.fromkeys(index[f.digest()] for f in forms if f.digest() in index)
+        wanted = dict.fromkeys(index[d] for d in digests if d in index)
         for name in wanted:
             data = None if name in self.mapped else self.folder.read(name + ".bin")
             if data is None or hashlib.sha256(data).hexdigest() != name:

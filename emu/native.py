@@ -13,7 +13,8 @@ import threading
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from stuntgpu.emu import layout, state
+from stuntgpu.emu import layout, state, stored
+from stuntgpu.emu.cache import cache
 from stuntgpu.emu.faults import KernelFault
 from stuntgpu.emu.launch import Launch, RunOptions, Stats
 from stuntgpu.emu.memory import EXECUTE, AddressSpace
@@ -32,13 +33,13 @@ from stuntgpu.emu.native_abi import (
     c_handlers,
     library,
 )
-from stuntgpu.emu.program import POOL_DWORDS, Program, Variant
+from stuntgpu.emu.program import POOL_DWORDS, Fetch, Program
+from stuntgpu.emu.records import Template, Variant, assemble
 from stuntgpu.isa.abi.targets import SCRATCH_APERTURE
 
 QUANTUM = 20_000  # instructions a wave runs before the next gets its turn
 SLICE = 20_000_000  # instructions between looks at `cancelled`
 RESIDENT_WAVES = 2048  # at most, of a launch and thread
-_SIGNATURE_BYTES = 64
 _PROGRAMS_PER_SIGNATURE = 8
 
 #: Bits of MODE that programs are compiled for.
@@ -66,22 +67,56 @@ class Native:
                         scratch_wave_bytes)
         return _Run(self, space, launch, RunOptions(), init).run_single(init)
 
-    def program(self, space: AddressSpace, entry: int, lanes: int) -> Program:
-        """The decoded program at an address: one known by its bytes, or a new one."""
+    def program(self, space: AddressSpace, entry: int, lanes: int, mode: int) -> Program:
+        """The program at an address: one known by its bytes, one kept on disk, or a new one."""
         def fetch(pc: int, size: int) -> bytes:
             return _fetch(space, entry + pc, size)
 
-        key = (lanes, fetch(0, _SIGNATURE_BYTES))
+        signature = fetch(0, stored.SIGNATURE_BYTES)
         with self._lock:
-            known = self._programs.setdefault(key, [])
+            known = self._programs.setdefault((lanes, signature), [])
             for p in known:
                 if p.matches(fetch):
                     return p
-            p = Program(self.arch, lanes)
-            p.extend(0, fetch)
+            p = self._kept(lanes, mode, signature, fetch) or self._decoded(lanes, fetch)
             known.append(p)
             del known[:-_PROGRAMS_PER_SIGNATURE]
             return p
+
+    def _kept(self, lanes: int, mode: int, signature: bytes, fetch: Fetch) -> Program | None:
+        name = stored.name_of(self.arch, lanes, mode, signature)
+        found = stored.load(cache().folder, name, self.arch, lanes, fetch)
+        if found is None or not cache().known(_symbols(found[1])):
+            return None
+        program, template = found
+        program.variants[mode] = template.variant(_addresses(template))
+        return program
+
+    def _decoded(self, lanes: int, fetch: Fetch) -> Program:
+        p = Program(self.arch, lanes)
+        p.extend(0, fetch)
+        return p
+
+    def variant(self, p: Program, mode: int, fetch: Fetch) -> Variant:
+        """The records for a float mode; made, and kept on disk, on first use."""
+        with self._lock:
+            if mode not in p.variants:
+                p.decoded(fetch)
+                template = assemble(p, mode)
+                p.variants[mode] = template.variant(_addresses(template))
+                name = stored.name_of(self.arch, p.lanes, mode, fetch(0, stored.SIGNATURE_BYTES))
+                stored.save(cache().folder, name, p, template)
+            return p.variants[mode]
+
+
+def _symbols(t: Template) -> list[str]:
+    """Names that are not functions of the C core."""
+    return [n for n in t.names if n not in c_handlers()]
+
+
+def _addresses(t: Template) -> dict[str, int]:
+    here, core = cache().addresses, c_handlers()
+    return {n: core[n] if n in core else here[n] for n in t.names}
 
 
 def _fetch(space: AddressSpace, va: int, size: int) -> bytes:
@@ -109,8 +144,9 @@ class _Run:
         self.native, self.space, self.launch, self.options = native, space, launch, options
         self.lib = library()
         self.mode = state.mode_of_rsrc1(launch.rsrc1) if init is None else init.mode
-        self.program = native.program(space, launch.entry, launch.wave_lanes)
+        self.program = native.program(space, launch.entry, launch.wave_lanes, self.mode & MODE_MASK)
         self.kept: list[object] = []
+        self.made: list[Variant] = []  # every variant a wave of this launch may be in
         self.lock = threading.Lock()
         self.linked: _Linked | None = None
         self.fault: KernelFault | None = None
@@ -119,6 +155,10 @@ class _Run:
         self.n_vgprs = 1
         self.refresh_space()
         self.link(self.mode)
+
+    def fetch(self, pc: int, size: int) -> bytes:
+        """Code by its place in the program."""
+        return _fetch(self.space, self.launch.entry + pc, size)
 
     def _n_groups(self) -> int:
         x, y, z = state.workgroup_counts(self.launch)
@@ -136,12 +176,12 @@ class _Run:
         """The program with a variant for `mode`; records of earlier variants stay valid."""
         p = self.program
         bits = mode & MODE_MASK
+        variant = self.native.variant(p, bits, self.fetch)
         if self.linked is None or self.linked.generation != p.generation:
             self.linked = _Linked(CProgram(), p.generation, [])
         linked = self.linked
         if all(v.mode != bits for v in linked.variants):
-            variant = p.variant(bits, c_handlers())
-            self.kept.append(variant)
+            self.made.append(variant)
             if len(linked.variants) == MAX_VARIANTS:
                 linked.variants.clear()
             linked.variants.append(variant)
@@ -150,11 +190,11 @@ class _Run:
 
     def _fill(self, linked: _Linked, v: Variant) -> None:
         c, n = linked.c, len(linked.variants)
-        self.n_vgprs = max(self.n_vgprs, v.n_vgprs)
+        self.n_vgprs = max(self.n_vgprs, v.template.n_vgprs)
         c.places, c.n_places = ctypes.addressof(v.places), len(v.places)
-        c.n_records = len(v.origins)
+        c.n_records = v.n_records
         c.pool, c.n_pool = ctypes.addressof(self.program.pool.words), self.program.pool.used
-        c.entry = v.number(0)
+        c.entry = v.template.starts[0]
         c.variants[n - 1].mode, c.variants[n - 1].records = v.mode, v.address
         c.n_variants = n
 
@@ -255,18 +295,20 @@ class _Run:
         """Point the wave at the record of its PC, in the program of its mode."""
         w = k.subject.contents
         pc = w.pc - w.code if why == RUN_CODE else _record_pc(w.next)
-        if pc not in self.program.heads or pc not in self.program.code:
-            self.program.extend(pc, lambda at, size: _fetch(self.space, w.code + at, size))
+        if pc not in self.program.heads or (self.program.code and pc not in self.program.code):
+            self.program.extend(pc, self.fetch)
         k.program = ctypes.pointer(self.link(w.mode))
+        self.lib.sg_refresh(ctypes.byref(k))
         k.launch.n_vgprs = self.n_vgprs
         assert self.linked is not None
         variant = next(v for v in self.linked.variants if v.mode == w.mode & MODE_MASK)
-        w.next = variant.address + variant.number(pc) * layout.RECORD_BYTES
+        w.next = variant.address_of(pc)
 
     # ------------------------------------------------------------ faults
 
     def report(self, w: CWave) -> KernelFault:
         pc = _record_pc(w.next)
+        self.program.decoded(self.fetch)
         code = self.program.code.get(pc)
         text = "" if code is None or code.inst is None else str(code.inst)
         fault = KernelFault("", self.launch.name, w.code + pc, pc, text, tuple(w.group), w.wave_in_group)
@@ -309,15 +351,9 @@ def _describe_unmodelled(run: _Run, fault: KernelFault, w: CWave, pc: int) -> No
         fault.kind, fault.access, fault.address = "page fault", "fetch", w.code + pc
         fault.nearest, fault.detail = run.space.describe(w.code + pc), "the PC is not in executable memory"
         return
-    reasons = [v.reasons for v in (run.linked.variants if run.linked else ())]
-    found = [why for table in reasons for number, why in table.items() if _origin(run, number) == pc]
+    found = [why for v in run.made if (why := v.reason(w.next))]
     fault.kind = "unmodelled instruction"
     fault.detail = found[0] if found else f"{run.native.arch}: operand values of this instruction (emu/native)"
-
-
-def _origin(run: _Run, number: int) -> int:
-    assert run.linked is not None
-    return run.linked.variants[0].origins[number].pc
 
 
 def _record_pc(address: int) -> int:

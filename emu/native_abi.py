@@ -89,6 +89,7 @@ def library() -> ctypes.CDLL:
     lib.sg_run.argtypes, lib.sg_run.restype = [ctypes.POINTER(CWorker)], c_int
     lib.sg_single.argtypes, lib.sg_single.restype = [ctypes.POINTER(CWorker)], ctypes.POINTER(CWave)
     lib.sg_release.argtypes, lib.sg_release.restype = [ctypes.POINTER(CWorker)], None
+    lib.sg_refresh.argtypes, lib.sg_refresh.restype = [ctypes.POINTER(CWorker)], None
     lib.sg_forget.argtypes, lib.sg_forget.restype = [ctypes.POINTER(CWorker)], None
     lib.sg_layout.argtypes, lib.sg_layout.restype = [c_uint32], c_uint64
     return lib

@@ -100,6 +100,15 @@ SG_API void sg_forget(Worker *k) {
       memset(wave_of(k, &k->slots[i], j)->recent, 0, sizeof(Region) * N_RECENT);
 }
 
+/* The program has more constants than when its waves started. */
+SG_API void sg_refresh(Worker *k) {
+  const Program *p = k->program;
+  for (u64 i = 0; i < k->n_slots; i++)
+    for (u64 j = 0; k->slots[i].in_use && j < k->slots[i].n_waves; j++)
+      memcpy((u8 *)wave_of(k, &k->slots[i], j) + VGPR_BASE + (u64)N_VGPR_SLOTS * k->launch.lanes * 4, p->pool,
+             p->n_pool * 4);
+}
+
 static Slot *new_slot(Worker *k) {
   for (u64 i = 0; i < k->n_slots; i++)
     if (!k->slots[i].in_use)

@@ -19,7 +19,8 @@ from stuntgpu.emu.forms import Form, row
 from stuntgpu.emu.handlers import build
 from stuntgpu.emu.memory import AddressSpace
 from stuntgpu.emu.native import Native
-from stuntgpu.emu.program import Code, Pool, is_elided, works_of
+from stuntgpu.emu.program import Code, Pool, is_elided
+from stuntgpu.emu.records import works_of
 from stuntgpu.emu.reference import Reference
 from stuntgpu.emu.state import WaveFinal, WaveInit
 from stuntgpu.isa.decode import DecodeError, decode

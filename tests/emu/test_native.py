@@ -15,7 +15,8 @@ from stuntgpu.emu.launch import Executor, Launch, RunOptions, Stats
 from stuntgpu.emu.memory import EXECUTE, READ, WRITE, AddressSpace
 from stuntgpu.emu.native import Native
 from stuntgpu.emu.native_abi import CProgram, CWave, CWorker, library
-from stuntgpu.emu.program import Pool, Program, works_of
+from stuntgpu.emu.program import Pool, Program
+from stuntgpu.emu.records import works_of
 from stuntgpu.emu.reference import Reference
 from stuntgpu.emu.state import WaveFinal, WaveInit
 from stuntgpu.isa.asm import assemble
