@@ -125,6 +125,10 @@ def swizzle(value: int) -> str:
     if value >> 8 == 0x80:
         lanes = ",".join(str(value >> 2 * i & 3) for i in range(4))
         return f"swizzle(QUAD_PERM,{lanes})"
+    if value & ~0x7E0 == 0xC000:
+        return f"swizzle(ROTATE,{value >> 10 & 1},{value >> 5 & 31})"
+    if value & ~0x1F == 0xE000:
+        return f"swizzle(FFT,{value & 31})"
     if value >> 15:
         return str(value)
     and_, or_, xor = value & 31, value >> 5 & 31, value >> 10 & 31

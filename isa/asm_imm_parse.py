@@ -178,6 +178,10 @@ def swizzle_pattern(mode: str, numbers: list[int], column: int) -> int:
         return 0x1F | (first - 1) << 10
     if mode == "BROADCAST" and len(numbers) == 2 and power and 2 <= first <= 32 and 0 <= numbers[1] < first:
         return (32 - first) | numbers[1] << 5
+    if mode == "ROTATE" and len(numbers) == 2 and 0 <= first <= 1 and 0 <= numbers[1] <= 31:
+        return 0xC000 | first << 10 | numbers[1] << 5
+    if mode == "FFT" and len(numbers) == 1 and 0 <= first <= 31:
+        return 0xE000 | first
     raise AsmError(f"{mode} does not take {numbers}", column)
 
 

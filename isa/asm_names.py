@@ -97,11 +97,15 @@ F32_BITS = (0x3F000000, 0xBF000000, 0x3F800000, 0xBF800000, 0x40000000, 0xC00000
 F64_HIGH = (0x3FE00000, 0xBFE00000, 0x3FF00000, 0xBFF00000, 0x40000000, 0xC0000000, 0x40100000, 0xC0100000)
 
 
+#: Kind of a packed operand whose constants stand in both halves.
+DOUBLED = "f16x2 doubled"
+
+
 def literal_kind(fmt: str, bits: int) -> str:
     """How assembly text reads a number for an operand: "f16", "f16x2", "bf16", "i64", "f64", "i32"..."""
     if bits == 64:
         return "f64" if fmt == "f64" else "i64"
-    if fmt in ("f16", "f16x2", "bf16", "bf16x2"):
+    if fmt in ("f16", "f16x2", "bf16", "bf16x2", DOUBLED):
         return fmt
     return "i16" if bits == 16 else "i32"
 
@@ -119,6 +123,9 @@ def inline_table(kind: str) -> dict[int, int]:
     table = positive | negative
     if kind == "f16":
         return table | short_negative | {bits: 240 + i for i, bits in enumerate(F16_BITS)}
+    if kind == DOUBLED:
+        half = inline_table("f16")
+        return {v << 16 | v: number for v, number in half.items() if v < 1 << 16}
     if kind == "f16x2":
         return table | {bits: 240 + i for i, bits in enumerate(F16_BITS)}
     if kind in ("bf16", "bf16x2"):

@@ -10,6 +10,7 @@ from collections.abc import Callable
 from stuntgpu.isa import asm_imm_parse
 from stuntgpu.isa.asm_lex import AsmError, Value, float_bits
 from stuntgpu.isa.asm_names import (
+    DOUBLED,
     FIRST_VGPR,
     INV_2PI_F64,
     LITERAL,
@@ -32,8 +33,9 @@ def float_literal(value: float, kind: str, column: int) -> tuple[int | None, int
                 return 248, 0
             number = 128 if bits == 0 else inline_number(bits >> 32, "f64") if not bits & 0xFFFF_FFFF else None
             return number, bits >> 32
-        if kind in ("f16", "f16x2"):
+        if kind in ("f16", "f16x2", DOUBLED):
             bits = float_bits(value, 16)
+            bits |= bits << 16 if kind == DOUBLED else 0
         else:
             bits = float_bits(value, 32) >> (16 if kind.startswith("bf16") else 0)
     except OverflowError:

@@ -120,9 +120,8 @@ def reserved_bits(encoding: EncodingRow) -> int:
     return ((1 << encoding.bits) - 1) & ~known
 
 
-def constants(tables: Tables) -> int:
-    """Numbers of inline constants."""
-    return tables.types["src_vgpr_or_inline"] & ((1 << SOURCE_VGPR) - 1)
+#: Numbers of inline constants: integers, then floats.
+CONSTANTS = ((1 << 209) - (1 << 128)) | ((1 << 249) - (1 << 240))
 
 
 #: Operand types that are scalar registers; the XML lists them more narrowly than decoders take them.
@@ -150,7 +149,7 @@ def admitted(tables: Tables, operand: OperandRow, field: FieldRow) -> int:
         return tables.types[kind]
     if field.bits > 7 and kind in SCALAR_TYPES:
         numbers = tables.types["ssrc"] & ~(1 << LITERAL)
-        return numbers & ~constants(tables) if operand.is_written else numbers
+        return numbers & ~CONSTANTS if operand.is_written else numbers
     return 0
 
 

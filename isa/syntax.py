@@ -11,6 +11,7 @@ from dataclasses import dataclass
 from functools import cache
 
 from stuntgpu.isa.arch import Arch, InstRow, OperandRow, arch
+from stuntgpu.isa.asm_names import DOUBLED
 
 #: Style of sources whose NEG_HI means absolute value.
 MIX = "mix"
@@ -110,7 +111,8 @@ def source_slot(target: Arch, row: InstRow, operand: OperandRow, form: str) -> S
     long = row.base in (*LONG_BASES, "VINTERP") or row.name.startswith("V_FMA_MIX")
     signed = long or (form.startswith("dpp") and index < 2 and row.base in SHORT_BASES)
     style = MIX if row.name.startswith("V_FMA_MIX") else operand.type
-    return Slot(kind, field, operand.bits, half, index, signed, style, operand.fmt)
+    fmt = DOUBLED if row.name == "V_PK_FMAC_F16" else operand.fmt
+    return Slot(kind, field, operand.bits, half, index, signed, style, fmt)
 
 
 def destination_slot(target: Arch, row: InstRow, operand: OperandRow) -> Slot:

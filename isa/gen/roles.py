@@ -17,7 +17,7 @@ FIELDS = {
     "SIMM16": "SIMM16", "LITERAL": "SIMM32", "VDSTX": "D0", "VDSTY": "D0",
     "SBASE": "SBASE", "SOFFSET": "SOFFSET", "SDATA": "SDATA", "SADDR": "SADDR",
     "SRSRC": "SRSRC", "RSRC": "SRSRC", "SSAMP": "SSAMP", "SAMP": "SSAMP",
-    "ATTR": "ATTR", "TGT": "TGT", "TARGET": "TGT",
+    "IOFFSET": "OFFSET", "OFFSET": "OFFSET", "ATTR": "ATTR", "TGT": "TGT", "TARGET": "TGT",
 }  # fmt: skip
 
 #: Fixed operands by type.
@@ -122,7 +122,8 @@ def returned_bits(name: str, operand: OperandSpec, form: Form) -> int:
     """Bits an atomic gives back: compare-and-swap takes {data, compare} and returns one of them."""
     if "CMPSWAP" not in name:
         return operand.size
-    return max(o.size for o in form.operands if o.field in ("DATA", "VDATA", "VSRC")) // 2
+    sizes = [o.size for o in form.operands if o.field in ("DATA", "VDATA", "VSRC")]
+    return max(sizes) // 2 if sizes else operand.size
 
 
 def column(place: str, operand: OperandSpec, access: str, bits: int) -> str:
