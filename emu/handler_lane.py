@@ -413,10 +413,10 @@ class LaneHandler(Handler):
             bits = e.raw(f"and i{self.lanes} {bits}, {own}")
         return e.raw(f"zext i{self.lanes} {bits} to i64") if self.lanes < 64 else bits
 
-    def access(self, t: Target, size: int, store: bool, mask: Value | None, data: str) -> None:
+    def access(self, t: Target, size: int, store: bool, mask: Value | None, data: str, helper: int = -1) -> None:
         if size not in layout.SIZES:
             raise NotVector(f"accesses of {size} bytes")
-        fn = self.helper(layout.access_helper(t.kind, size, store))
+        fn = self.helper(layout.access_helper(t.kind, size, store) if helper < 0 else helper)
         bad = self.e.raw(f"call i32 {fn}(ptr %w, i64 {self.lanes_of(mask)}, i64 {t.base}, ptr {t.low}, "
                          f"ptr {t.high}, ptr {data})")
         self.stop_if(self.e.raw(f"icmp ne i32 {bad}, 0"))
@@ -434,9 +434,10 @@ class LaneHandler(Handler):
         """A row that only moves whole registers from or to memory: the helper works on the register file."""
         if self.form.dpp is not None or not self.form.segment:
             return False
-        for s in self.sem.body:
-            if not self._is_move(s):
-                return False
+        if not all(map(self._is_move, self.sem.body)):
+            return False
+        if len(self.sem.body) == 2:
+            return self.store_pair()
         for s in self.sem.body:
             if isinstance(s, Set) and isinstance(s.value, Load):
                 i = self.form.slot(f"written {s.name}")
@@ -444,6 +445,28 @@ class LaneHandler(Handler):
             elif isinstance(s, Store) and isinstance(s.value, Var):
                 i = self.form.slot(s.value.name)
                 self.access(self.target(s, self._vector), s.value.width // 8, True, None, f"%p{i}")
+        return True
+
+    def store_pair(self) -> bool:
+        """Two stores of a lane come before those of the next: one call."""
+        e = self.e
+        stores = [s for s in self.sem.body if isinstance(s, Store) and s.space == "LDS"]
+        size = stores[0].value.width // 8 if len(stores) == 2 else 0
+        if size not in layout.STORE_PAIR:
+            return False
+        bases = []
+        for s in stores:
+            more = self.offset_of(s.addr)
+            if more is None:
+                return False
+            with e.scalarly():
+                bases.append(e.zext(e.bin("add", self.base("lds"), self.scalar_expr(more)), 32))
+        with e.scalarly():
+            high = shift(e, "shl", e.zext(bases[1], 64), e.const(32, 32))
+            both = e.bin("or", high, e.zext(bases[0], 64))
+        data = [f"%p{self.form.slot(s.value.name)}" for s in stores if isinstance(s.value, Var)]
+        self.access(Target("", both.ref, f"%p{self.form.slot('at vaddr')}", data[0]), size, True, None, data[1],
+                    layout.STORE_PAIR[size])
         return True
 
     def _vector(self, x: Expr) -> Value:

@@ -97,6 +97,12 @@ class Native:
         p.extend(0, fetch)
         return p
 
+    def extend(self, p: Program, pc: int, fetch: Fetch) -> None:
+        """Make a place one that code can jump to."""
+        with self._lock:
+            if pc not in p.heads or (p.code and pc not in p.code):
+                p.extend(pc, fetch)
+
     def variant(self, p: Program, mode: int, fetch: Fetch) -> Variant:
         """The records for a float mode; made, and kept on disk, on first use."""
         with self._lock:
@@ -295,8 +301,7 @@ class _Run:
         """Point the wave at the record of its PC, in the program of its mode."""
         w = k.subject.contents
         pc = w.pc - w.code if why == RUN_CODE else _record_pc(w.next)
-        if pc not in self.program.heads or (self.program.code and pc not in self.program.code):
-            self.program.extend(pc, self.fetch)
+        self.native.extend(self.program, pc, self.fetch)
         k.program = ctypes.pointer(self.link(w.mode))
         self.lib.sg_refresh(ctypes.byref(k))
         k.launch.n_vgprs = self.n_vgprs

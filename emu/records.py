@@ -160,7 +160,7 @@ class Template:
             fn, pc, target = struct.unpack_from("<QqQ", records, i)
             target = base + (target - 1) * layout.RECORD_BYTES if target else 0
             struct.pack_into("<QqQ", records, i, functions[fn], pc, target)
-        places = (CPlace * len(self.starts))(*sorted(self.starts.items()))
+        places = (CPlace * len(self.starts))(*(CPlace(*item) for item in sorted(self.starts.items())))
         return Variant(self, records, places)
 
 

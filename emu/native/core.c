@@ -405,8 +405,8 @@ static u64 n_resident(const Worker *k) {
   return n;
 }
 
-/* Until all workgroups are done or the caller is needed (see RUN_). A further workgroup starts when
- * none is resident, or when a whole pass over the resident ones ended none: they may wait for it. */
+/* Until all workgroups are done or the caller is needed (see RUN_). A workgroup starts when one has
+ * ended; when a whole pass ended none, they may wait for one that has not started: as many again do. */
 SG_API int sg_run(Worker *k) {
   for (;;) {
     if (atomic_load(&k->shared->stop))
@@ -435,8 +435,8 @@ SG_API int sg_run(Worker *k) {
       if (k->slice <= 0)
         return RUN_SLICE;
     }
-    if (!ended && n_resident(k) < k->max_slots)
-      next_group(k);
+    for (u64 more = ended ? 0 : n_resident(k); more && n_resident(k) < k->max_slots && next_group(k); more--)
+      ;
   }
 }
 

@@ -539,6 +539,26 @@ BOTH(KIND_SCRATCH, scratch)
 BOTH(KIND_LDS, lds)
 BOTH(KIND_BUFFER, buffer)
 
+/* Two stores to LDS, lane after lane: later lanes win where locations meet. base: low half of the
+ * first address, high half of the second. */
+ALWAYS_INLINE int store_pair(Wave *w, u64 exec, u64 base, const u32 *lo, u32 *first, u32 *second, u32 size) {
+  u32 lanes = w->lanes, one = (u32)base, two = (u32)(base >> 32);
+  for (u64 left = exec; left; left &= left - 1) {
+    u32 i = (u32)__builtin_ctzll(left);
+    one_lane(w, KIND_LDS, first, lanes, i, one + lo[i], size, 1);
+    one_lane(w, KIND_LDS, second, lanes, i, two + lo[i], size, 1);
+  }
+  return 0;
+}
+
+static int store_pair_4(Wave *w, u64 exec, u64 base, const u32 *lo, u32 *first, u32 *second) {
+  return store_pair(w, exec, base, lo, first, second, 4);
+}
+
+static int store_pair_8(Wave *w, u64 exec, u64 base, const u32 *lo, u32 *first, u32 *second) {
+  return store_pair(w, exec, base, lo, first, second, 8);
+}
+
 const void *const sg_helpers[] = {
     NAMES(base32_load),  NAMES(base32_store),  NAMES(addr64_load), NAMES(addr64_store),
     NAMES(flat_load),    NAMES(flat_store),    NAMES(array_load),  NAMES(array_store),
@@ -546,4 +566,5 @@ const void *const sg_helpers[] = {
     NAMES(buffer_load),  NAMES(buffer_store),
     /* 84 */ (void *)resolve_global, (void *)resolve_flat, (void *)resolve_scratch, (void *)resolve_lds,
     /* 88 */ (void *)sg_hwreg, (void *)sg_set_hwreg, (void *)sg_wmma_nan, (void *)settle,
+    /* 92 */ (void *)store_pair_4, (void *)store_pair_8,
 };
