@@ -72,12 +72,12 @@ def forms(row: InstRow) -> tuple[str, ...]:
 def candidates(name: str, mnemonic: str) -> tuple[Candidate, ...]:
     """Every encoding form `mnemonic` may mean, in order of preference. Raises AsmError if none."""
     rows = rows_by_name(name)
-    mnemonic = canonical(name, mnemonic, rows)
+    mnemonic = canonical(mnemonic, rows)
     found = [(r, f) for r in rows.get(mnemonic, ()) if not r.base.startswith("VOPD") for f in forms(r)]
     if not found:
         for suffix, (bases, wants_dpp) in SUFFIXES.items():
             if mnemonic.endswith(suffix):
-                stem = canonical(name, mnemonic.removesuffix(suffix), rows)
+                stem = canonical(mnemonic.removesuffix(suffix), rows)
                 found = [
                     (r, f)
                     for r in rows.get(stem, ())
