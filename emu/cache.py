@@ -145,7 +145,9 @@ class Folder:
         """Make the folder, or find it usable; otherwise no folder."""
         path = root / environment_key()
         try:
-            path.mkdir(mode=0o700, parents=True, exist_ok=True)
+            root.parent.mkdir(parents=True, exist_ok=True)
+            root.mkdir(mode=0o700, exist_ok=True)
+            path.mkdir(mode=0o700, exist_ok=True)
             info = path.lstat()
         except OSError:
             return cls(None)

@@ -159,6 +159,7 @@ class _Run:
         self.shared = CShared(0, self._n_groups(), 0)
         self.c_space = CSpace()
         self.n_vgprs = 1
+        self.generation = -1
         self.refresh_space()
         self.link(self.mode)
 
@@ -173,6 +174,7 @@ class _Run:
     # ------------------------------------------------------------ what native code sees
 
     def refresh_space(self) -> None:
+        self.generation = self.space.generation
         regions = self.space.native()
         self.kept.append(regions)
         self.c_space.regions = ctypes.addressof(regions)
@@ -292,10 +294,26 @@ class _Run:
             if why in (RUN_CODE, RUN_MODE):
                 self.resume(k, why)
                 return True
+            if why == RUN_FAULT and self.was_mapped_since(k):
+                return True
             if self.fault is None:
                 self.fault = self.report(k.subject.contents) if why == RUN_FAULT else KernelFault(
                     "out of memory", self.launch.name, detail="the host has no memory for another workgroup")
             return False
+
+    def was_mapped_since(self, k: CWorker) -> bool:
+        """A page fault by a table that is out of date: look again and repeat the instruction."""
+        w = k.subject.contents
+        if w.fault_kind != layout.FAULT_PAGE or self.generation == self.space.generation:
+            return False
+        if w.fault_access == layout.ACCESS_ATOMIC:
+            return False  # lanes before the faulting one have acted; that cannot be repeated
+        self.refresh_space()
+        self.lib.sg_forget(ctypes.byref(k))
+        w.fault_kind = 0
+        w.executed -= 1
+        k.instructions -= 1
+        return True
 
     def resume(self, k: CWorker, why: int) -> None:
         """Point the wave at the record of its PC, in the program of its mode."""

@@ -349,6 +349,36 @@ def test_lanes_before_the_faulting_one_have_stored() -> None:
     assert world.words(1024)[32::32] == tuple(range(31))
 
 
+def test_memory_mapped_while_a_kernel_runs_is_found() -> None:
+    world = World("""
+  s_load_b64 s[4:5], s[0:1], 0x0
+  v_mov_b32 v1, 0
+  s_waitcnt lgkmcnt(0)
+wait:
+  global_load_b32 v2, v1, s[4:5] glc
+  s_waitcnt vmcnt(0)
+  v_readfirstlane_b32 s6, v2
+  s_cmp_eq_u32 s6, 0
+  s_cbranch_scc1 wait
+  global_load_b32 v3, v1, s[4:5] offset:4080
+  v_mov_b32 v4, 0x1000
+  global_load_b32 v3, v4, s[4:5]
+  s_waitcnt vmcnt(0)
+  global_store_b32 v1, v3, s[4:5] offset:4
+  s_endpgm
+""")
+    late = ctypes.create_string_buffer(struct.pack("<I", 99), 64)
+
+    def look() -> bool:
+        if world.words(1) == (0,):
+            world.space.map(DATA + DATA_BYTES, 64, ctypes.addressof(late))
+            world.data[0] = b"\x01"
+        return False
+
+    Native(ARCH).run(world.space, world.launch(), RunOptions(cancelled=look))
+    assert world.words(2) == (1, 99)
+
+
 # ---------------------------------------------------------------- programs
 
 
