@@ -42,8 +42,9 @@ def _frexp_e(e: Emitter, x: Value) -> Value:
 
 
 def _pow2(e: Emitter, n: Value) -> Value:
-    name = f"llvm.fptosi.sat.{e.suffix('i64')}.{e.suffix('double')}"
-    whole = Value(e.call(name, e.ty(_BITS), (e.wrap("double"), e.as_float(F64, n))), _BITS)
+    """n is integral and in range, except in lanes whose result a special value replaces: frozen there."""
+    raw = e.inst(f"fptosi {e.wrap('double')} {e.as_float(F64, n)} to {e.ty(_BITS)}", _BITS)
+    whole = e.inst(f"freeze {e.ty(_BITS)} {raw.ref}", _BITS)
     return shift(e, "shl", e.bin("add", whole, e.const(F64.bias, _BITS)), e.const(F64.man, _BITS))
 
 

@@ -232,26 +232,33 @@ def _constrained(e: Emitter, f: Float, op: str, refs: Sequence[str], rnd: str) -
     return e.as_bits(f, r)
 
 
-def to_odd(e: Emitter, s: Value, error: Value) -> Value:
-    """The f64 sum `s` with rounding error `error`, rounded to odd instead: a later rounding is then exact."""
-    zero = e.icmp("eq", magnitude(e, F64, error), e.const(0, 64))
-    even = e.icmp("eq", e.bin("and", s, e.const(1, 64)), e.const(0, 64))
-    finite = e.icmp("ult", magnitude(e, F64, s), e.const(F64.inf, 64))
-    same = e.icmp("sge", e.bin("xor", s, error), e.const(0, 64))
-    step = e.select(same, e.const(1, 64), e.const(-1, 64))
+def to_odd(e: Emitter, f: Float, s: Value, error: Value) -> Value:
+    """The sum `s` with rounding error `error`, rounded to odd instead: a later rounding is then exact."""
+    w = f.width
+    zero = e.icmp("eq", magnitude(e, f, error), e.const(0, w))
+    even = e.icmp("eq", e.bin("and", s, e.const(1, w)), e.const(0, w))
+    finite = e.icmp("ult", magnitude(e, f, s), e.const(f.inf, w))
+    same = e.icmp("sge", e.bin("xor", s, error), e.const(0, w))
+    step = e.select(same, e.const(1, w), e.const(-1, w))
     move = e.bin("and", e.bin("and", e.bin("xor", zero, e.const(1, 1)), even), finite)
     return e.select(move, e.bin("add", s, step), s)
 
 
-def sum_to_odd(e: Emitter, a: Value, b: Value) -> Value:
-    """a + b of two f64, rounded to odd (the error term is Knuth's two-sum)."""
-    def f(op: str, x: Value, y: Value) -> Value:
-        return native(e, F64, op, (x, y))
+def sum_to_odd(e: Emitter, f: Float, a: Value, b: Value) -> Value:
+    """a + b rounded to odd (the error term is Knuth's two-sum)."""
+    def op(name: str, x: Value, y: Value) -> Value:
+        return native(e, f, name, (x, y))
 
-    s = f("fadd", a, b)
-    bb = f("fsub", s, a)
-    error = f("fadd", f("fsub", a, f("fsub", s, bb)), f("fsub", b, bb))
-    return to_odd(e, s, error)
+    s = op("fadd", a, b)
+    bb = op("fsub", s, a)
+    error = op("fadd", op("fsub", a, op("fsub", s, bb)), op("fsub", b, bb))
+    return to_odd(e, f, s, error)
+
+
+def _half_fma(e: Emitter, args: Sequence[Value]) -> Value:
+    """f16: the product is exact in f32, whose sum rounded to odd rounds right again."""
+    a, b, c = (widen(e, F16, F32, x) for x in args)
+    return narrow(e, F32, F16, sum_to_odd(e, F32, native(e, F32, "fmul", (a, b)), c), "rne")
 
 
 def _small(e: Emitter, f: Float, op: str, args: Sequence[Value], rnd: str) -> Value:
@@ -259,14 +266,16 @@ def _small(e: Emitter, f: Float, op: str, args: Sequence[Value], rnd: str) -> Va
     if rnd == "rne" and op != "fma":
         wide = [widen(e, f, F32, a) for a in args]
         return narrow(e, F32, f, native(e, F32, op, wide), rnd)
+    if rnd == "rne" and f is F16:
+        return _half_fma(e, args)
     wide = [widen(e, f, F64, a) for a in args]
     match op:
         case "fma":
-            r = sum_to_odd(e, native(e, F64, "fmul", wide[:2]), wide[2])
+            r = sum_to_odd(e, F64, native(e, F64, "fmul", wide[:2]), wide[2])
         case "fadd":
-            r = sum_to_odd(e, wide[0], wide[1])
+            r = sum_to_odd(e, F64, wide[0], wide[1])
         case "fsub":
-            r = sum_to_odd(e, wide[0], e.bin("xor", wide[1], e.const(F64.sign, 64)))
+            r = sum_to_odd(e, F64, wide[0], e.bin("xor", wide[1], e.const(F64.sign, 64)))
         case _:
             r = native(e, F64, op, wide)
     return narrow(e, F64, f, _zero_sum(e, f, op, args, r, rnd), rnd)
@@ -445,8 +454,7 @@ _TOWARD = {"rne": "roundeven", "rup": "ceil", "rdn": "floor"}
 
 
 def to_int(f: Float, signed: bool, width: int) -> Lower:
-    """Toward zero unless the node says otherwise, saturating, NaN to 0: LLVM's saturating conversion."""
-    kind = "fptosi" if signed else "fptoui"
+    """Toward zero unless the node says otherwise, saturating, NaN to 0."""
 
     def lower(e: Emitter, n: Op, args: list[Value]) -> Value:
         x, g = flush_in(e, f, args[0]), f
@@ -454,10 +462,29 @@ def to_int(f: Float, signed: bool, width: int) -> Lower:
             x, g = widen(e, f, F32, x), F32
         if n.round not in ("", "rtz"):
             x = native(e, g, _TOWARD[n.round], (x,))
-        name = f"llvm.{kind}.sat.{e.suffix(f'i{width}')}.{e.suffix(g.llvm)}"
-        return Value(e.call(name, e.ty(width), (e.wrap(g.llvm), e.as_float(g, x))), width)
+        return saturated(e, g, x, signed, width)
 
     return lower
+
+
+def power_of_two(f: Float, n: int) -> int:
+    return (n + f.bias) << f.man
+
+
+def saturated(e: Emitter, f: Float, x: Value, signed: bool, width: int) -> Value:
+    """Toward zero with selects for what does not fit, NaN included: LLVM's own is scalar code for vectors."""
+    inner, kind = max(32, width), "fptosi" if signed else "fptoui"
+    v = e.as_float(f, x)
+    low = e.const(1 << (width - 1) if signed else 0, width)
+    high = e.const((1 << (width - 1)) - 1 if signed else -1, width)
+    top = e.as_float(f, e.const(power_of_two(f, width - signed), f.width))
+    bottom = e.as_float(f, e.const(power_of_two(f, width - 1) | f.sign if signed else 0, f.width))
+    t = e.wrap(f.llvm)
+    whole = e.inst(f"{kind} {t} {v} to {e.ty(inner)}", inner)
+    r = e.zext(e.inst(f"freeze {e.ty(inner)} {whole.ref}", inner), width)
+    r = e.select(e.inst(f"fcmp oge {t} {v}, {top}", 1), high, r)
+    r = e.select(e.inst(f"fcmp ole {t} {v}, {bottom}", 1), low, r)
+    return e.select(e.inst(f"fcmp uno {t} {v}, {v}", 1), e.const(0, width), r)
 
 
 def from_int(signed: bool, width: int, f: Float) -> Lower:

@@ -10,6 +10,7 @@ from stuntgpu.emu.lower_float import (
     is_nan,
     magnitude,
     native,
+    saturated,
     widen,
 )
 from stuntgpu.emu.lower_int import Lower, shift
@@ -96,8 +97,7 @@ def _norm(f: Float, scale: int, signed: bool) -> Lower:
         wide = widen(e, f, F64, flush_in(e, f, args[0]))
         times = e.raw(f"uitofp {e.ty(64)} {e.const(scale, 64).ref} to {e.wrap('double')}")
         product = native(e, F64, "roundeven", (native(e, F64, "fmul", (wide, e.as_bits(F64, times))),))
-        name = f"llvm.fptosi.sat.{e.suffix('i32')}.{e.suffix('double')}"
-        v = Value(e.call(name, e.ty(32), (e.wrap("double"), e.as_float(F64, product))), 32)
+        v = saturated(e, F64, product, True, 32)
         low, high = e.const(-scale if signed else 0, 32), e.const(scale, 32)
         v = e.select(e.icmp("slt", v, low), low, v)
         return e.zext(e.select(e.icmp("sgt", v, high), high, v), 16)
@@ -109,8 +109,7 @@ def _to_u8(e: Emitter, n: Op, args: list[Value]) -> Value:
     x = flush_in(e, F32, args[0])
     if n.round not in ("", "rtz"):
         x = native(e, F32, {"rne": "roundeven", "rup": "ceil", "rdn": "floor"}[n.round], (x,))
-    name = f"llvm.fptoui.sat.{e.suffix('i8')}.{e.suffix('float')}"
-    return Value(e.call(name, e.ty(8), (e.wrap("float"), e.as_float(F32, x))), 8)
+    return saturated(e, F32, x, False, 8)
 
 
 # ---------------------------------------------------------------- V_TRIG_PREOP_F64
