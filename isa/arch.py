@@ -265,6 +265,7 @@ ARCHES = {
     a.name: a
     for a in (
         Arch("gfx1100", "rdna3", (32, 64), null=124, m0=125, n_sgprs=106, has_semantics=True),
+        Arch("gfx1201", "rdna4", (32, 64), null=124, m0=125, n_sgprs=106, has_semantics=False),
     )
 }
 

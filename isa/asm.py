@@ -25,7 +25,8 @@ from stuntgpu.isa.asm_operands import READ
 from stuntgpu.isa.asm_source import Source, Statement, read_source
 from stuntgpu.isa.asm_state import State
 from stuntgpu.isa.errors import Bug
-from stuntgpu.isa.syntax import Slot, Syntax, syntax
+from stuntgpu.isa.syntax import Syntax, syntax
+from stuntgpu.isa.syntax_types import Slot
 
 __all__ = ["AsmError", "assemble", "assemble_one"]
 
@@ -110,15 +111,15 @@ def expand(name: str, row: InstRow, form: str) -> list[Candidate]:
 def fixed_fields(target: Arch, row: InstRow) -> dict[str, int]:
     """Field values that text does not say."""
     out: dict[str, int] = {}
-    if row.base.startswith("FLAT"):
+    if row.base.startswith(("FLAT", "VFLAT", "VGLOBAL", "VSCRATCH")):
         out["SADDR"] = target.null
     if row.base == "VOP3P":
         out["OP_SEL_HI"] = 0 if row.name.startswith("V_FMA_MIX") else 7
     if row.base == "VOP3" and row.name.startswith("V_CMPX"):
         out["VDST"] = target.exec
-    if row.base == "MTBUF":
+    if row.base in ("MTBUF", "VBUFFER"):
         out["FORMAT"] = 1
-    if "_BVH" in row.name and row.base == "MIMG":
+    if "_BVH" in row.name and row.base in ("MIMG", "VIMAGE"):
         out |= {"DMASK": 15, "UNORM": 1, "R128": 1}
     return out
 
@@ -183,8 +184,9 @@ def modifier_readers(s: Syntax) -> dict[str, asm_modifiers.Read]:
 def check_return(state: State, candidate: Candidate) -> None:
     if candidate.returns is None:
         return
-    if candidate.returns != bool(state.fields.get("GLC", 0)):
-        raise state.cursor.fail("glc, exactly when the atomic has a result register")
+    asked = state.fields.get("GLC", 0) or state.fields.get("TH", 0) & 1
+    if candidate.returns != bool(asked):
+        raise state.cursor.fail("glc (th:TH_ATOMIC_RETURN), exactly when there is a result register")
 
 
 def choose_layout(state: State, row: InstRow, form: str) -> EncodingRow:

@@ -90,9 +90,13 @@ def waitcnt(name: str, value: int) -> str:
     return " ".join(out)
 
 
-def depctr(name: str, value: int) -> str:
-    rows = {f.name: f for f, _, _ in fields(name, "waitcnt_depctr")}
-    if value & ~known_bits(name, "waitcnt_depctr"):
+def wait_alu(name: str, value: int) -> str:
+    return depctr(name, value, "wait_alu")
+
+
+def depctr(name: str, value: int, kind: str = "waitcnt_depctr") -> str:
+    rows = {f.name: f for f, _, _ in fields(name, kind)}
+    if value & ~known_bits(name, kind):
         return hex(value)
     texts = []
     all_texts = []

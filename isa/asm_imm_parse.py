@@ -93,18 +93,15 @@ def waitcnt(state: State) -> int:
     return counters(state, "waitcnt", names)
 
 
-def depctr(state: State) -> int:
+def wait_alu(state: State) -> int:
+    return depctr(state, "wait_alu")
+
+
+def depctr(state: State, kind: str = "waitcnt_depctr") -> int:
     if state.cursor.peek().text != "(" or state.cursor.token.kind != "name":
         return number(state)
-    fields = [f.name for f, _, _ in asm_imm.fields(state.arch.name, "waitcnt_depctr")]
-    return depctr_default(state) | counters(
-        state, "waitcnt_depctr", {f"depctr_{n.lower()}": n for n in fields}
-    )
-
-
-def depctr_default(state: State) -> int:
-    """Unnamed bits stay clear."""
-    return 0
+    fields = [f.name for f, _, _ in asm_imm.fields(state.arch.name, kind)]
+    return counters(state, kind, {f"depctr_{n.lower()}": n for n in fields})
 
 
 def delay(state: State) -> int:
@@ -140,7 +137,7 @@ def version(state: State) -> int:
 
 READERS: dict[str, Callable[[State], int]] = {
     "hwreg": hwreg, "sendmsg": sendmsg, "sendmsg_rtn": sendmsg, "waitcnt": waitcnt,
-    "waitcnt_depctr": depctr, "delay": delay, "version": version,
+    "waitcnt_depctr": depctr, "wait_alu": wait_alu, "delay": delay, "version": version,
 }  # fmt: skip
 
 

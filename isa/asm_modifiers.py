@@ -10,7 +10,9 @@ from collections.abc import Callable
 from stuntgpu.isa import asm_imm, asm_imm_parse
 from stuntgpu.isa.asm_lex import AsmError
 from stuntgpu.isa.asm_state import State
-from stuntgpu.isa.syntax import DIMENSIONS, Modifier
+from stuntgpu.isa.syntax_gfx12 import SCOPES, th_values
+from stuntgpu.isa.syntax_image import DIMENSIONS
+from stuntgpu.isa.syntax_types import Modifier
 
 Read = Callable[[State], None]
 
@@ -216,6 +218,43 @@ def smem_offset(m: Modifier) -> dict[str, Read]:
     return {m.text: read}
 
 
+def smem_offset24(m: Modifier) -> dict[str, Read]:
+    def read(s: State) -> None:
+        colon(s)
+        s.set("IOFFSET", s.signed(24, "an offset"))
+
+    return {m.text: read}
+
+
+def th(m: Modifier) -> dict[str, Read]:
+    names = th_values(m.text)
+
+    def read(s: State) -> None:
+        colon(s)
+        s.set("TH", asm_imm_parse.named(s, names, 3, f"a name such as TH_{m.text}_NT"))
+
+    return {"th": read}
+
+
+def scope(m: Modifier) -> dict[str, Read]:
+    names = {n: i for i, n in enumerate(SCOPES)}
+
+    def read(s: State) -> None:
+        colon(s)
+        s.set("SCOPE", asm_imm_parse.named(s, names, 2, "a scope such as SCOPE_DEV"))
+
+    return {"scope": read}
+
+
+def byte_sel(m: Modifier) -> dict[str, Read]:
+    def read(s: State) -> None:
+        colon(s)
+        value = s.unsigned(2, "a byte number")
+        s.set("OP_SEL", (value >> 1) << m.count | (value & 1) << m.default)
+
+    return {m.text: read}
+
+
 def buffer_format(m: Modifier) -> dict[str, Read]:
     names = {n: i for i, n in enumerate(asm_imm.UNIFIED_FORMATS)}
 
@@ -258,6 +297,7 @@ MAKERS: dict[str, Callable[[Modifier], dict[str, Read]]] = {
     "flag": flag, "number": number, "signed": signed, "always": number, "one": one, "hex": number,
     "list": bit_list, "op_sel": op_sel, "omod": omod, "dpp_ctrl": dpp_ctrl, "dpp8": dpp8,
     "dpp8_fi": dpp8_fi, "ds_offset": ds_offset, "swizzle": swizzle, "smem_offset": smem_offset,
+    "smem_offset24": smem_offset24, "th": th, "scope": scope, "byte_sel": byte_sel,
     "format": buffer_format, "dmask": number, "dim": dim,
 }  # fmt: skip
 

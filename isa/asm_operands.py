@@ -19,7 +19,10 @@ from stuntgpu.isa.asm_names import (
     registers,
 )
 from stuntgpu.isa.asm_state import Register, State
-from stuntgpu.isa.syntax import MIX, Slot, image_address_registers, image_data_registers
+from stuntgpu.isa.syntax import MIX
+from stuntgpu.isa.syntax_gfx12 import address_registers
+from stuntgpu.isa.syntax_image import image_address_registers, image_data_registers
+from stuntgpu.isa.syntax_types import Slot
 
 # ---------------------------------------------------------------- constants
 
@@ -80,7 +83,7 @@ def constant(state: State, slot: Slot, v: Value, forced: bool, column: int) -> i
 
 def literal_allowed(state: State, slot: Slot) -> bool:
     row = state.row
-    if row is None or slot.style not in ("src", "ssrc", MIX):
+    if row is None or slot.style not in ("src", "ssrc", "sreg_literal", MIX):
         return False
     if row.base.startswith("VOPD") or "LITERAL" in row.operand_text:
         return True
@@ -306,6 +309,19 @@ def read_smem_offset(state: State, slot: Slot) -> None:
         state.set("SOFFSET", scalar_number(state, register, 32))
 
 
+def read_smem_offset24(state: State, slot: Slot) -> None:
+    register = state.register()
+    if register is None:
+        state.set("SOFFSET", state.arch.null)
+        state.set("IOFFSET", state.signed(24, "an offset"))
+    else:
+        state.set("SOFFSET", scalar_number(state, register, 32))
+
+
+def read_offset24(state: State, slot: Slot) -> None:
+    state.set("IOFFSET", state.signed(24, "an offset"))
+
+
 def read_off(state: State) -> bool:
     return state.cursor.accept("off")
 
@@ -395,6 +411,31 @@ def read_image_addr(state: State, slot: Slot) -> None:
     read_image(state, slot, lambda: image_address_registers(slot.style, f.get("DIM", 0), f.get("A16", 0)))
 
 
+def read_image_list(state: State, slot: Slot) -> None:
+    """[v0, v1, v[2:5]]: registers field by field; or a single VGPR."""
+    cursor, column = state.cursor, state.cursor.token.column
+    listed = cursor.accept("[")
+    counts: list[int] = []
+    while True:
+        register = state.register()
+        if register is None or register.file != "v" or len(counts) >= slot.index:
+            raise cursor.fail(f"up to {slot.index} address operands")
+        state.set(f"VADDR{len(counts)}", register.number)
+        counts.append(register.count)
+        if not listed or not cursor.accept(","):
+            break
+    if listed:
+        cursor.expect("]")
+
+    def check() -> None:
+        f = state.fields
+        wanted = address_registers(slot.style, f.get("DIM", 0), f.get("A16", 0), slot.index)
+        if tuple(counts) != wanted:
+            raise AsmError(f"expected address operands of {wanted} registers", column)
+
+    state.checks.append(check)
+
+
 # ---------------------------------------------------------------- export, attributes
 
 
@@ -428,7 +469,8 @@ READ: dict[str, Callable[[State, Slot], None]] = {
     "src": read_source, "vgpr": read_vgpr, "returned": read_vgpr, "sreg": read_sreg,
     "spair": read_spair, "vcc": read_vcc, "imm": read_immediate, "label": read_label,
     "literal": read_literal, "dual_y": read_dual_y, "smem_offset": read_smem_offset,
-    "global_addr": read_global_addr, "scratch_addr": read_scratch_addr, "saddr": read_saddr,
+    "smem_offset24": read_smem_offset24, "offset24": read_offset24,
+    "image_list": read_image_list, "global_addr": read_global_addr, "scratch_addr": read_scratch_addr, "saddr": read_saddr,
     "buffer_data": read_buffer_data, "buffer_addr": read_buffer_addr,
     "image_data": read_image_data, "image_addr": read_image_addr, "export": read_export,
     "attr": read_attr,

@@ -129,7 +129,7 @@ SCALAR_TYPES = (
     "sreg", "sdst", "exec", "vcc", "smem_offset", "sdst_null", "sreg_m0_inl", "ssrc_lanesel",
 )  # fmt: skip
 #: Operand types in which 255 may announce a literal.
-LITERAL_TYPES = ("src", "ssrc")
+LITERAL_TYPES = ("src", "ssrc", "sreg_literal")
 
 
 def admitted(tables: Tables, operand: OperandRow, field: FieldRow) -> int:
@@ -145,8 +145,8 @@ def admitted(tables: Tables, operand: OperandRow, field: FieldRow) -> int:
         return vgprs if wide else 0
     if kind == "src_vgpr_or_inline":
         return tables.types[kind]
-    if kind in ("src", "ssrc"):
-        return tables.types[kind]
+    if kind in LITERAL_TYPES:  # a register or literal takes inline constants as well
+        return tables.types["ssrc" if kind == "sreg_literal" else kind]
     if field.bits > 7 and kind in SCALAR_TYPES:
         numbers = tables.types["ssrc"] & ~(1 << LITERAL)
         return numbers & ~CONSTANTS if operand.is_written else numbers

@@ -14,16 +14,10 @@ from stuntgpu.isa import asm_imm, asm_names
 from stuntgpu.isa.arch import arch
 from stuntgpu.isa.asm_names import FIRST_VGPR, LITERAL, registers
 from stuntgpu.isa.inst import Inst
-from stuntgpu.isa.syntax import (
-    DIMENSIONS,
-    MIX,
-    Modifier,
-    Slot,
-    Syntax,
-    image_address_registers,
-    image_data_registers,
-    syntax,
-)
+from stuntgpu.isa.syntax import MIX, Syntax, syntax
+from stuntgpu.isa.syntax_gfx12 import SCOPES, address_registers, th_name
+from stuntgpu.isa.syntax_image import DIMENSIONS, image_address_registers, image_data_registers
+from stuntgpu.isa.syntax_types import Modifier, Slot
 
 Fields = Mapping[str, int]
 Print = Callable[[Fields], str]
@@ -85,7 +79,7 @@ def print_vgpr(name: str, slot: Slot) -> Print:
 def print_returned(name: str, slot: Slot) -> Print:
     """The register an atomic gives the old value to, if it does."""
     names, field = asm_names.vgprs(registers(slot.bits)), slot.field
-    return lambda f: names[f[field]] if f["GLC"] else ""
+    return lambda f: names[f[field]] if f.get("GLC", f.get("TH", 0) & 1) else ""
 
 
 def print_sreg(name: str, slot: Slot) -> Print:
@@ -109,7 +103,7 @@ def print_immediate(name: str, slot: Slot) -> Print:
     field = slot.field
     structured: dict[str, Callable[[str, int], str]] = {
         "hwreg": asm_imm.hwreg, "sendmsg": asm_imm.sendmsg, "sendmsg_rtn": asm_imm.sendmsg,
-        "waitcnt": asm_imm.waitcnt, "waitcnt_depctr": asm_imm.depctr, "delay": asm_imm.delay, "version": asm_imm.version,
+        "waitcnt": asm_imm.waitcnt, "waitcnt_depctr": asm_imm.depctr, "wait_alu": asm_imm.wait_alu, "delay": asm_imm.delay, "version": asm_imm.version,
     }  # fmt: skip
     if slot.style in structured:
         show = structured[slot.style]
@@ -157,6 +151,19 @@ def print_smem_offset(name: str, slot: Slot) -> Print:
         return names[f["SOFFSET"]]
 
     return show
+
+
+def print_smem_offset24(name: str, slot: Slot) -> Print:
+    names, null = asm_names.sources(name, 32), arch(name).null
+
+    def show(f: Fields) -> str:
+        return signed_hex(sext(f["IOFFSET"], 24)) if f["SOFFSET"] == null else names[f["SOFFSET"]]
+
+    return show
+
+
+def print_offset24(name: str, slot: Slot) -> Print:
+    return lambda f: signed_hex(sext(f["IOFFSET"], 24))
 
 
 def signed_hex(value: int) -> str:
@@ -210,6 +217,18 @@ def print_image_addr(name: str, slot: Slot) -> Print:
     return lambda f: asm_names.vgprs(image_address_registers(op, f["DIM"], f["A16"]))[f["VADDR"]]
 
 
+def print_image_list(name: str, slot: Slot) -> Print:
+    """Address registers field by field."""
+    op, most = slot.style, slot.index
+
+    def show(f: Fields) -> str:
+        counts = address_registers(op, f["DIM"], f["A16"], most)
+        texts = [asm_names.vgprs(n)[f[f"VADDR{i}"]] for i, n in enumerate(counts)]
+        return texts[0] if len(texts) == 1 else f"[{', '.join(texts)}]"
+
+    return show
+
+
 # ---------------------------------------------------------------- export, attributes
 
 
@@ -240,7 +259,8 @@ PRINT: dict[str, Callable[[str, Slot], Print]] = {
     "src": print_source, "vgpr": print_vgpr, "returned": print_returned, "sreg": print_sreg,
     "spair": print_spair, "vcc": print_vcc, "imm": print_immediate, "label": print_label,
     "literal": print_literal, "dual_y": print_dual_y, "smem_offset": print_smem_offset,
-    "global_addr": print_global_addr, "scratch_addr": print_scratch_addr, "saddr": print_saddr,
+    "smem_offset24": print_smem_offset24, "offset24": print_offset24,
+    "image_list": print_image_list, "global_addr": print_global_addr, "scratch_addr": print_scratch_addr, "saddr": print_saddr,
     "buffer_data": print_buffer_data, "buffer_addr": print_buffer_addr,
     "image_data": print_image_data, "image_addr": print_image_addr, "export": print_export, "attr": print_attr,
 }  # fmt: skip
@@ -262,8 +282,7 @@ def mod_number(m: Modifier) -> Print:
 
 
 def mod_signed(m: Modifier) -> Print:
-    bits = 13
-    return lambda f: f" {m.text}:{sext(f[m.field], bits)}" if f[m.field] else ""
+    return lambda f: f" {m.text}:{sext(f[m.field], m.count)}" if f[m.field] else ""
 
 
 def mod_always(m: Modifier) -> Print:
@@ -365,6 +384,29 @@ def mod_smem_offset(m: Modifier) -> Print:
     return show
 
 
+def mod_smem_offset24(m: Modifier) -> Print:
+    return lambda f: "" if f["SOFFSET"] == 124 else f" offset:{signed_hex(sext(f['IOFFSET'], 24))}"
+
+
+def mod_th(m: Modifier) -> Print:
+    return lambda f: f" th:{th_name(m.text, f['TH'], f['SCOPE'])}" if f["TH"] else ""
+
+
+def mod_scope(m: Modifier) -> Print:
+    return lambda f: f" scope:{SCOPES[f['SCOPE']]}" if f["SCOPE"] else ""
+
+
+def mod_byte_sel(m: Modifier) -> Print:
+    """A byte number; its high bit is bit `count` of OP_SEL, its low bit bit `default`."""
+    high, low = m.count, m.default
+
+    def show(f: Fields) -> str:
+        value = (f["OP_SEL"] >> high & 1) << 1 | f["OP_SEL"] >> low & 1
+        return f" byte_sel:{value}" if value else ""
+
+    return show
+
+
 def mod_format(m: Modifier) -> Print:
     return lambda f: "" if f["FORMAT"] == m.default else f" format:{asm_imm.buffer_format(f['FORMAT'])}"
 
@@ -382,6 +424,7 @@ MODIFIERS: dict[str, Callable[[Modifier], Print]] = {
     "one": mod_one, "hex": mod_hex, "list": mod_list, "op_sel": mod_op_sel, "omod": mod_omod,
     "dpp_ctrl": mod_dpp_ctrl, "dpp8": mod_dpp8, "dpp8_fi": mod_dpp8_fi, "ds_offset": mod_ds_offset,
     "swizzle": mod_swizzle, "smem_offset": mod_smem_offset, "format": mod_format,
+    "smem_offset24": mod_smem_offset24, "th": mod_th, "scope": mod_scope, "byte_sel": mod_byte_sel,
     "dmask": mod_dmask, "dim": mod_dim,
 }  # fmt: skip
 

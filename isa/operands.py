@@ -166,7 +166,7 @@ class _Reader:
     def read(self, row: OperandRow) -> Operand:
         if not row.field:
             return self.fixed(row)
-        if row.field in IMMEDIATE_FIELDS or row.type == "sendmsg_rtn":
+        if row.field in IMMEDIATE_FIELDS or (row.type.startswith(("sendmsg_rtn", "simm")) and row.field != "LITERAL"):
             return self.make(row, Kind.IMM, 0, self.fields[row.field])
         if row.field == "LITERAL":
             literal = 0 if self.inst.literal is None else self.inst.literal

@@ -10,47 +10,16 @@ from __future__ import annotations
 from dataclasses import dataclass
 from functools import cache
 
+from stuntgpu.isa import syntax_gfx12 as gfx12
 from stuntgpu.isa.arch import Arch, InstRow, OperandRow, arch
 from stuntgpu.isa.asm_names import DOUBLED
+from stuntgpu.isa.syntax_types import Modifier, Slot
 
 #: Style of sources whose NEG_HI means absolute value.
 MIX = "mix"
 VECTOR_BASES = ("VOP1", "VOP2", "VOPC", "VOP3", "VOP3_SDST", "VOP3P")
 SHORT_BASES = ("VOP1", "VOP2", "VOPC")
 LONG_BASES = ("VOP3", "VOP3_SDST")
-
-
-@dataclass(frozen=True, slots=True)
-class Slot:
-    """One operand position.
-
-    kind    how it reads: see PRINT in disasm.py and PARSE in asm_parse.py.
-    field   microcode field, "" for fixed text.
-    bits    operand size. `half`: "" or how a 16-bit VGPR tells its half, "bit7" or "opsel".
-    index   bit of NEG, ABS, OP_SEL that speaks of it (3: destination).
-    signed  NEG and ABS apply.
-    style   further detail of the kind (format of an immediate).
-    """
-
-    kind: str
-    field: str = ""
-    bits: int = 32
-    half: str = ""
-    index: int = 0
-    signed: bool = False
-    style: str = ""
-    fmt: str = ""
-
-
-@dataclass(frozen=True, slots=True)
-class Modifier:
-    """One modifier: `kind` as for slots; `count` entries of a list; `default` is not printed."""
-
-    kind: str
-    field: str = ""
-    text: str = ""
-    count: int = 0
-    default: int = 0
 
 
 @dataclass(frozen=True, slots=True)
@@ -126,6 +95,13 @@ def is_literal_in_middle(name: str) -> bool:
     return "FMAMK" in name or "MADMK" in name
 
 
+#: Conversions of 8-bit floats whose OP_SEL picks a byte, and where its bits stand, high bit first.
+BYTE_SELECTS = {
+    "V_CVT_F32_FP8": (0, 1), "V_CVT_F32_BF8": (0, 1),
+    "V_CVT_SR_FP8_F32": (3, 2), "V_CVT_SR_BF8_F32": (3, 2),
+}  # fmt: skip
+
+
 def vector_slots(target: Arch, row: InstRow, form: str) -> tuple[Slot, ...]:
     slots: list[Slot] = []
     for operand in row.operands:
@@ -163,7 +139,8 @@ def op_sel_count(row: InstRow, form: str) -> int:
         return n
     if row.name.startswith("V_CMP_") and form.startswith("dpp"):
         return n
-    return n + 1 + (tied and n == 2)
+    accumulates = tied and n == 2 and "CVT" not in row.name
+    return n + 1 + accumulates
 
 
 DPP16_MODIFIERS = (Modifier("dpp_ctrl", "DPP_CTRL"), Modifier("hex", "ROW_MASK", "row_mask"),
@@ -176,6 +153,9 @@ def vector_modifiers(row: InstRow, form: str) -> tuple[Modifier, ...]:
     out: list[Modifier] = []
     if row.base == "VOP3P":
         out += packed_modifiers(row)
+    elif row.name in BYTE_SELECTS and row.base == "VOP3":
+        high, low = BYTE_SELECTS[row.name]
+        out.append(Modifier("byte_sel", "OP_SEL", "byte_sel", count=high, default=low))
     elif row.base == "VOP3" and row.name != "V_CNDMASK_B16":  # there the halves say it all
         out.append(Modifier("op_sel", "OP_SEL", "op_sel", op_sel_count(row, form)))
     if row.base.startswith("VOP3"):
@@ -192,8 +172,9 @@ def vector_modifiers(row: InstRow, form: str) -> tuple[Modifier, ...]:
 def packed_modifiers(row: InstRow) -> list[Modifier]:
     n = n_sources(row)
     mix = row.name.startswith("V_FMA_MIX")
+    sparse = row.name.startswith("V_SWMMAC")
     out = [
-        Modifier("list", "OP_SEL", "op_sel", n),
+        Modifier("number" if sparse else "list", "OP_SEL", "index_key" if sparse else "op_sel", n),
         Modifier("list", "OP_SEL_HI", "op_sel_hi", n, 0 if mix else 7),
     ]
     if not mix:
@@ -224,7 +205,7 @@ HEX_NAMES = frozenset({
     "S_SET_INST_PREFETCH_DISTANCE", "S_ROUND_MODE", "S_TTRACEDATA_IMM", "S_CLAUSE", "S_WAIT_EVENT",
 })  # fmt: skip
 STYLES = frozenset({
-    "label", "hwreg", "sendmsg", "sendmsg_rtn", "waitcnt", "waitcnt_depctr", "delay", "version",
+    "label", "hwreg", "sendmsg", "sendmsg_rtn", "waitcnt", "waitcnt_depctr", "wait_alu", "delay", "version",
 })  # fmt: skip
 
 
@@ -234,7 +215,8 @@ def immediate_slot(row: InstRow, operand: OperandRow) -> Slot:
         return Slot("label", operand.field, 16)
     if style in STYLES:
         return Slot("imm", operand.field, 16, style=style)
-    in_hex = row.name in HEX_NAMES or (row.base == "SOPK" and style == "simm16")
+    counter = row.name.startswith("S_WAIT_") and row.name.endswith("CNT")
+    in_hex = row.name in HEX_NAMES or counter or (row.base == "SOPK" and style == "simm16")
     return Slot("imm", operand.field, 16, style="hex" if in_hex else "short")
 
 
@@ -254,6 +236,8 @@ def scalar_slots(target: Arch, row: InstRow, form: str) -> tuple[Slot, ...]:
             slots.append(Slot("src", operand.field, bits, style=operand.type, fmt=operand.fmt))
     if row.name.startswith("S_SETREG_B32"):
         slots.reverse()
+    if is_literal_in_middle(row.name):
+        slots[-2:] = reversed(slots[-2:])
     return tuple(slots)
 
 
@@ -302,15 +286,19 @@ def lds_modifiers(row: InstRow, form: str) -> tuple[Modifier, ...]:
         offsets = (Modifier("number", "OFFSET0", "offset0"), Modifier("number", "OFFSET1", "offset1"))
     elif row.name == "DS_SWIZZLE_B32":
         offsets = (Modifier("swizzle", "OFFSET0", "offset"),)
-    return (*offsets, Modifier("flag", "GDS", "gds"))
+    return (*offsets, Modifier("flag", "GDS", "gds")) if row.base == "DS" else offsets
+
+
+ADDRESS_KINDS = {
+    "FLAT": "vgpr", "VFLAT": "vgpr", "FLAT_SCRATCH": "scratch_addr", "VSCRATCH": "scratch_addr",
+}  # fmt: skip
 
 
 def flat_slots(target: Arch, row: InstRow, form: str) -> tuple[Slot, ...]:
     slots: list[Slot] = []
     for operand in row.operands:
         if operand.role == "VADDR":
-            slots.append(Slot({"FLAT": "vgpr", "FLAT_SCRATCH": "scratch_addr"}.get(row.base, "global_addr"),
-                              operand.field, operand.bits))  # fmt: skip
+            slots.append(Slot(ADDRESS_KINDS.get(row.base, "global_addr"), operand.field, operand.bits))
         elif operand.role == "SADDR":
             slots.append(Slot("saddr", operand.field, operand.bits))
         elif operand.role == "RETURN_DATA" and "_ATOMIC_" in row.name:
@@ -321,7 +309,7 @@ def flat_slots(target: Arch, row: InstRow, form: str) -> tuple[Slot, ...]:
 
 
 def flat_modifiers(row: InstRow, form: str) -> tuple[Modifier, ...]:
-    return (Modifier("signed", "OFFSET", "offset"), *CACHE)
+    return (Modifier("signed", "OFFSET", "offset", 13), *CACHE)
 
 
 def buffer_slots(target: Arch, row: InstRow, form: str) -> tuple[Slot, ...]:
@@ -402,6 +390,8 @@ SALU = (scalar_slots, no_modifiers)
 VALU = (vector_slots, vector_modifiers)
 FLAT = (flat_slots, flat_modifiers)
 BUFFER = (buffer_slots, buffer_modifiers)
+FLAT12 = (flat_slots, gfx12.flat_modifiers)
+IMAGE12 = (gfx12.image_slots, gfx12.image_modifiers)
 FAMILIES = {
     "SOP1": SALU, "SOP2": SALU, "SOPC": SALU, "SOPK": SALU, "SOPP": SALU,
     "SMEM": (memory_scalar_slots, memory_scalar_modifiers),
@@ -410,7 +400,11 @@ FAMILIES = {
     "VINTERP": (vector_slots, interp_modifiers), "LDSDIR": (direct_slots, direct_modifiers),
     "DS": (lds_slots, lds_modifiers), "FLAT": FLAT, "FLAT_GLOBAL": FLAT, "FLAT_SCRATCH": FLAT,
     "MUBUF": BUFFER, "MTBUF": BUFFER, "MIMG": (image_slots, image_modifiers),
-    "EXP": (export_slots, export_modifiers),
+    "EXP": (export_slots, export_modifiers), "VEXPORT": (export_slots, export_modifiers),
+    "VDS": (lds_slots, lds_modifiers), "VDSDIR": (direct_slots, gfx12.direct_modifiers),
+    "VFLAT": FLAT12, "VGLOBAL": FLAT12, "VSCRATCH": FLAT12,
+    "VBUFFER": (gfx12.buffer_slots, gfx12.buffer_modifiers),
+    "VIMAGE": IMAGE12, "VSAMPLE": IMAGE12,
 }  # fmt: skip
 
 
@@ -420,40 +414,8 @@ def syntax(name: str, base: str, opcode: int, form: str) -> Syntax:
     target = arch(name)
     row = target.tables.by_base[base, opcode]
     slots, modifiers = FAMILIES[base]
+    if base == "SMEM" and target.tables.encodings[row.encoding].has("IOFFSET"):
+        slots, modifiers = gfx12.smem_slots, gfx12.smem_modifiers
     return Syntax(
         row, form, mnemonic(target, row, form), slots(target, row, form), modifiers(row, form)
     )
-
-
-# ---------------------------------------------------------------- images
-
-#: Dimension names by code, with the coordinates and gradient components each takes.
-DIMENSIONS = (
-    ("1D", 1, 2), ("2D", 2, 4), ("3D", 3, 6), ("CUBE", 3, 4),
-    ("1D_ARRAY", 2, 2), ("2D_ARRAY", 3, 4), ("2D_MSAA", 3, 4), ("2D_MSAA_ARRAY", 4, 4),
-)  # fmt: skip
-
-
-def image_address_registers(name: str, dim: int, a16: int) -> int:
-    """VGPRs the address of an image instruction takes: extra arguments (offset, bias, compare),
-    gradients, coordinates with LOD or clamp; with A16 the coordinates are packed in pairs."""
-    if "_BVH" in name:
-        return (9 if a16 else 12) if "BVH64" in name else (8 if a16 else 11)
-    words = set(name.split("_"))
-    _, coordinates, gradients = DIMENSIONS[dim]
-    extra = len(words & {"O", "B", "C"})
-    parts = 0 if "RESINFO" in name else coordinates
-    parts += bool(words & {"L", "CL", "MIP"}) or "RESINFO" in name
-    total = extra + ((parts + 1) // 2 if a16 else parts)
-    if "D" in words:
-        total += 2 * ((gradients // 2 + 1) // 2) if "G16" in words else gradients
-    return total
-
-
-def image_data_registers(name: str, dmask: int, d16: int, tfe: int) -> int:
-    """VGPRs of data: one per bit of DMASK (gathers always four), half of that with D16, and the
-    status word of TFE."""
-    n = 4 if "GATHER4" in name or "_BVH" in name or "MSAA" in name else max(1, dmask.bit_count())
-    if d16 and "_BVH" not in name:
-        n = (n + 1) // 2
-    return n + tfe

@@ -34,7 +34,7 @@ class Coverage:
     @cached_property
     def missing(self) -> dict[str, str]:
         """Instruction -> why executing it raises Unmodelled."""
-        table = rows(self.arch)
+        table = rows(self.arch) if arch(self.arch).has_semantics else {}
         texts = {name: table.get(name, "!no semantics") for name in self.names}
         return {name: text[1:] for name, text in sorted(texts.items()) if text.startswith("!")}
 
