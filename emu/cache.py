@@ -76,7 +76,7 @@ def host() -> Host:
     from stuntgpu.emu.lower_text import Host  # the compiler's side is imported by a cold cache only
 
     _, flags = cpu_flags()
-    return Host(f16c="f16c" in flags, sse41="sse4_1" in flags)
+    return Host(f16c="f16c" in flags)
 
 
 def _compiler_version() -> bytes:

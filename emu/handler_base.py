@@ -41,12 +41,9 @@ class Handler(ABC):
         self.form, self.sem = form, sem
         self.lanes = form.lanes
         self.e = Emitter(form.lanes, float_mode(form.mode), host)
-        self.cache: dict[tuple[str, int, int], Value] = {}
         self.constants = dict(form.constants)
         self.unread = frozenset(row(form.arch, form.name).writes)  # results that nothing keeps start as 0
         self.stops = False
-        self.jumps = False
-        self.resumes = False
 
     # ------------------------------------------------------------ frame
 

@@ -56,7 +56,6 @@ class LaneHandler(Handler):
             return
         valid = self.dpp_valid()
         keep = dpp.enabled
-        self.moved = self.exec
         self.exec = self.e.raw(f"and i{self.lanes} {self.exec}, {_signed(keep, self.lanes)}")
         if not dpp.zero:
             self.exec = self.e.raw(f"and i{self.lanes} {self.exec}, {valid}")

@@ -92,7 +92,6 @@ class Host:
     """What decides between instruction sequences; all of them give the same bits."""
 
     f16c: bool = True
-    sse41: bool = True
 
 
 _FOLD: Mapping[str, Callable[[int, int], int]] = {

@@ -74,8 +74,7 @@ class CWorker(ctypes.Structure):
         ("launch", CLaunch), ("wave_bytes", c_uint64), ("waves_per_group", c_uint64), ("max_slots", c_uint64),
         ("quantum", c_int64), ("slice", c_int64), ("budget", c_int64), ("random", c_uint64), ("mode_mask", c_uint64),
         ("instructions", c_uint64), ("n_waves", c_uint64), ("n_workgroups", c_uint64),
-        ("subject", ctypes.POINTER(CWave)), ("slots", c_void_p), ("n_slots", c_uint64), ("at_slot", c_uint64),
-        ("at_wave", c_uint64), ("pass_left", c_uint64),
+        ("subject", ctypes.POINTER(CWave)), ("slots", c_void_p), ("n_slots", c_uint64),
     )
 
 

@@ -9,7 +9,7 @@ Errors:  KernelFault (what the kernel did), Unmodelled (what is not built).
 from __future__ import annotations
 
 import random
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 
 from stuntgpu.emu import state
 from stuntgpu.emu.faults import KernelFault
@@ -195,12 +195,12 @@ def _nop(w: Wave, args: object) -> None:
     """Waits, hints and memory ordering: instructions complete in order here."""
 
 
-def _trap(w: Wave, args: tuple[int, ...]) -> None:
+def _trap(w: Wave, args: Sequence[int]) -> None:
     if args[0] not in DEBUG_TRAPS:
         raise w.fault("trap", detail=f"s_trap {args[0]}")
 
 
-def _sendmsg(w: Wave, args: tuple[int, ...]) -> None:
+def _sendmsg(w: Wave, args: Sequence[int]) -> None:
     if args[0] & 0xFF != DEALLOC_VGPRS:
         raise Unmodelled(w.row.arch, f"s_sendmsg 0x{args[0]:x}", "emu/reference.py")
 

@@ -19,6 +19,7 @@ from stuntgpu.emu import softfloat as sf
 from stuntgpu.emu import state
 from stuntgpu.emu.faults import KernelFault
 from stuntgpu.emu.memory import READ, WRITE, AddressSpace
+from stuntgpu.isa.abi.targets import SCRATCH_APERTURE
 from stuntgpu.isa.disasm import disassemble
 from stuntgpu.isa.errors import Unmodelled
 from stuntgpu.isa.inst import Inst
@@ -264,7 +265,7 @@ class Wave:
         per_lane = self.scratch_wave_bytes // self.lanes
         if offset + size > per_lane:
             raise self.fault(
-                "page fault", lane, at.SCRATCH_APERTURE + offset, "atomic" if self.atomic else access,
+                "page fault", lane, SCRATCH_APERTURE + offset, "atomic" if self.atomic else access,
                 detail=f"scratch offset 0x{offset:x} is outside the lane's 0x{per_lane:x} bytes")
         return list(at.scratch_pieces(self.scratch_va, self.lanes, lane or 0, offset, size))
 

@@ -73,7 +73,7 @@ typedef struct {
   Wave *subject; /* the wave RUN_CODE, RUN_MODE, RUN_FAULT is about */
   /* private */
   Slot *slots;
-  u64 n_slots, at_slot, at_wave, pass_left;
+  u64 n_slots;
 } Worker;
 
 /* ---------------------------------------------------------------- slots */

@@ -184,7 +184,7 @@ def test_float_operations_agree_in_every_mode() -> None:
 
 def test_conversions_agree_without_half_precision_instructions() -> None:
     half = [n for n in nodes() if "f16" in n.op and is_modelled(n) and not n.round]
-    check([(n, LANES, 0xF0) for n in half], Host(f16c=False, sse41=False), 3)
+    check([(n, LANES, 0xF0) for n in half], Host(f16c=False), 3)
 
 
 # ---------------------------------------------------------------- single facts
