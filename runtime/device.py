@@ -67,6 +67,7 @@ class Device:
         self._scratch: Allocation | None = None
         self._dead: deque[tuple[int, Allocation]] = deque()  # (submission after which it is free, memory)
         self._closed = False
+        machine.devices.add(self)
 
     # ---- memory
 
@@ -111,8 +112,9 @@ class Device:
 
     def _reap(self) -> None:
         """Free what was released and is no longer in use."""
-        while self._dead and self.timeline.is_done(self._dead[0][0]):
-            self.gpu.free(self._dead.popleft()[1])
+        with self._lock:
+            while self._dead and self.timeline.is_done(self._dead[0][0]):
+                self.gpu.free(self._dead.popleft()[1])
 
     # ---- copies
 
@@ -232,8 +234,16 @@ class Device:
             self._fault(_hardware_text(hardware.payload.hw_exception_data))
 
     def _fault(self, payload: str) -> None:
-        """Report, after making the device usable again: its queues are lost with what they held."""
-        report = self.gpu.machine.last_fault() or payload
+        """Report, after making the device usable again: its queues are lost with what they held.
+
+        The driver tells every exception event of the process; those of other devices are taken back,
+        since the fault is this one's. (When several wait at once, the first to wake reports it.)
+        """
+        machine = self.gpu.machine
+        report = machine.last_fault() or payload
+        for other in machine.devices:
+            if other is not self and not other._closed:
+                machine.wait(other._events[1:], 0)
         for queue in self._queues.values():
             queue.close()
         self._give_up()

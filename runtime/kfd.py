@@ -14,9 +14,10 @@ import ctypes
 import mmap
 import os
 import threading
+import weakref
 from collections.abc import Mapping
 from dataclasses import dataclass
-from functools import lru_cache
+from typing import TYPE_CHECKING
 
 from stuntgpu.isa.abi import kfd as abi
 from stuntgpu.isa.abi.ioctl import CStruct, Ioctl
@@ -24,6 +25,9 @@ from stuntgpu.isa.abi.kfd import AllocFlags, EventType, QueueType
 from stuntgpu.isa.abi.targets import round_up
 from stuntgpu.runtime.dev import DevSpec
 from stuntgpu.runtime.files import Files, Metal, door
+
+if TYPE_CHECKING:
+    from stuntgpu.runtime.device import Device
 
 TOPOLOGY = "/sys/devices/virtual/kfd/kfd/topology/nodes"
 PAGE = 4096
@@ -77,6 +81,7 @@ class Machine:
     def __init__(self, files: Files) -> None:
         self.files = files
         self.lock = threading.RLock()
+        self.devices: weakref.WeakSet[Device] = weakref.WeakSet()
         self.fd = files.open(abi.KFD_NODE)
         self.gpus = [Gpu(self, int(node)) for node in sorted(files.listdir(TOPOLOGY), key=int) if self._is_gpu(node)]
         self._event_page: Allocation | None = None
@@ -224,14 +229,19 @@ def find_gpu(spec: DevSpec, index: int) -> Gpu:
     return gpu
 
 
+_machines: dict[tuple[str, int], Machine] = {}
+_machines_lock = threading.Lock()
+
+
 def machine(spec: DevSpec, n_gpus: int) -> Machine:
-    """The machine behind an interface; the same one for every device of this process."""
-    if not spec.is_mock:
-        return _machine("", (), os.getpid())
-    return _machine(spec.interface, (spec.arch or DEFAULT_MOCK_ARCH,) * n_gpus, os.getpid())
+    """The machine behind an interface; the same one for every device of this process.
 
-
-@lru_cache(maxsize=None)
-def _machine(interface: str, gpus: tuple[str, ...], pid: int) -> Machine:
-    """`pid` is in the key because descriptors and mappings of a parent are not the child's."""
-    return Machine(door(interface, gpus) if interface else Metal())
+    A mock machine has the GPUs its first user asked for: at least `n_gpus`, of one architecture.
+    """
+    interface = spec.interface if spec.is_mock else ""
+    with _machines_lock:
+        key = interface, os.getpid()  # descriptors and mappings of a parent are not the child's
+        if key not in _machines:
+            gpus = (spec.arch or DEFAULT_MOCK_ARCH,) * n_gpus
+            _machines[key] = Machine(door(interface, gpus) if interface else Metal())
+        return _machines[key]

@@ -4,8 +4,8 @@ Every submission waits for the value before its own and writes its own when it i
 either queue follows what came before it on the other.
 
 The queues compare and write 32 bits at a time. Values are written low half first, so that a reader
-between the two sees a smaller value, never a larger one; and no submission waits across a change of
-the high half: `must_drain` tells the device to let everything finish first.
+between the two sees a smaller value, never a larger one; and no submission waits for a value whose
+high half is new, or across its change: `must_drain` tells the device to let everything finish first.
 """
 
 from __future__ import annotations
@@ -39,8 +39,8 @@ class Timeline:
 
     @property
     def must_drain(self) -> bool:
-        """Whether the next value has another high half than the last."""
-        return self.next >> 32 != self.submitted >> 32
+        """Whether 32 bits cannot tell the values around the next submission apart."""
+        return not self.next & MASK32 or not self.submitted & MASK32
 
     def is_done(self, value: int) -> bool:
         return self._signal.value >= value
