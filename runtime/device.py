@@ -141,9 +141,11 @@ class Device:
     def load(self, code_object: bytes | str | Path, name: str) -> Program:
         """The kernel `name` of a code object (bytes, or a file). Raises CodeObjectError, ArgumentError."""
         self._check_open()
-        is_path = isinstance(code_object, str | Path)
-        data = Path(code_object).read_bytes() if is_path else code_object
-        parsed = codeobject.read(data, name=str(code_object) if is_path else "")
+        if isinstance(code_object, bytes):
+            data, file = code_object, ""
+        else:
+            data, file = Path(code_object).read_bytes(), str(code_object)
+        parsed = codeobject.read(data, name=file)
         parsed.check_target(self.arch)
         if name not in parsed.kernels:
             raise ArgumentError(f"no kernel {name!r} in the code object; it has: {', '.join(sorted(parsed.kernels))}")

@@ -89,6 +89,14 @@ class Machine:
     def _is_gpu(self, node: str) -> bool:
         return self.files.read_text(f"{TOPOLOGY}/{node}/gpu_id").strip() not in ("", "0")
 
+    def is_alive(self) -> bool:
+        """Whether the driver still answers."""
+        try:
+            self.call(abi.GET_VERSION, abi.GetVersion())
+        except OSError:
+            return False
+        return True
+
     def call(self, entry: Ioctl, args: CStruct) -> None:
         """One ioctl. The OSError names the call."""
         try:
@@ -236,12 +244,13 @@ _machines_lock = threading.Lock()
 def machine(spec: DevSpec, n_gpus: int) -> Machine:
     """The machine behind an interface; the same one for every device of this process.
 
-    A mock machine has the GPUs its first user asked for: at least `n_gpus`, of one architecture.
+    A mock machine has the GPUs its first user asked for: at least `n_gpus`, of one architecture. One
+    that no longer answers (its server has gone, a newer door took its place) is replaced.
     """
     interface = spec.interface if spec.is_mock else ""
     with _machines_lock:
         key = interface, os.getpid()  # descriptors and mappings of a parent are not the child's
-        if key not in _machines:
+        if key not in _machines or not _machines[key].is_alive():
             gpus = (spec.arch or DEFAULT_MOCK_ARCH,) * n_gpus
             _machines[key] = Machine(door(interface, gpus) if interface else Metal())
         return _machines[key]
