@@ -59,7 +59,7 @@ class Program:
                  grid: Sequence[int] = (), shared: int = 0, wait: bool = False) -> None:
         """Launch behind everything submitted before; `wait` for it, else `Device.synchronize` does.
 
-        args         Buffers of this device (None: a null pointer) and numpy scalars, in order.
+        args         Buffers of this device (or None, or a GPU VA as np.uint64) and numpy scalars, in order.
         global_size  workgroups; or give `grid`, work-items, whose last workgroups may be partial.
         shared       LDS bytes of a workgroup on top of the kernel's own.
         """
@@ -111,8 +111,11 @@ class Program:
     def _address(self, where: str, value: object) -> int:
         if value is None:
             return 0
+        if isinstance(value, np.uint64):
+            return int(value)
         if not isinstance(value, Buffer):
-            raise ArgumentError(f"{where}: {type(value).__name__}, it takes a Buffer (Device.copyin) or None")
+            raise ArgumentError(f"{where}: {type(value).__name__}, it takes a Buffer (Device.copyin), None, or an "
+                                "address as np.uint64")
         if value.is_freed:
             raise ArgumentError(f"{where}: the buffer was freed")
         if not self.device.owns(value):
