@@ -143,7 +143,7 @@ class Server:
         if name == "status":
             clients = [_status(c) for c in self.clients.all()]
             return {"pid": os.getpid(), "clients": clients, "totals": self.services.tally.totals(),
-                    "log": str(log_path(self.folder))}
+                    "handlers": _handlers(), "log": str(log_path(self.folder))}
         if name == "faults":
             return self.services.tally.faults(int(request["since"]), int(request["of_pid"]))
         if name == "stop":
@@ -164,6 +164,13 @@ class Server:
     def close(self) -> None:
         self._listener.close()
         shutil.rmtree(self.folder, ignore_errors=True)
+
+
+def _handlers() -> dict[str, int]:
+    """How many native handlers this server compiled, and how many it took from the cache on disk."""
+    from stuntgpu.emu.cache import counters
+
+    return {"compiled": counters.compiled, "loaded": counters.loaded}
 
 
 def _status(client: Client) -> dict[str, Any]:
