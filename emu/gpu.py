@@ -16,6 +16,7 @@ from __future__ import annotations
 import os
 import threading
 from collections.abc import Iterator, Mapping
+from dataclasses import replace
 from functools import lru_cache
 from pathlib import Path
 from typing import TypeAlias
@@ -219,7 +220,10 @@ class Kernel:
         self._check_workgroup(group)
         with self.gpu.lock:
             try:
-                return self.gpu.run(self._launch(args, items, group, shared))
+                total = Stats()
+                for piece in kernarg.pieces(self.info, items, group):
+                    total.add(self.gpu.run(self._launch(args, items, group, shared, piece)))
+                return total
             finally:
                 self.gpu.frame.clear()
 
@@ -231,12 +235,12 @@ class Kernel:
             raise LaunchError(f"kernel {self.name!r}: workgroup {group} has more than {most} work-items")
 
     def _launch(self, args: tuple[object, ...], grid: tuple[int, int, int], group: tuple[int, int, int],
-                shared: int) -> Launch:
+                shared: int, piece: kernarg.Piece) -> Launch:
         """Place everything the kernel sees in memory, as a queue's packet would describe it."""
         frame, info = self.gpu.frame, self.info if self.has_metadata else arguments.describe(self.info, args)
         values, lds = arguments.encode(info, args, self.gpu.place)
         queue_va = frame.block(_QUEUE.pack(), "queue") if _wants_queue(info) else 0
-        segment = kernarg.pack(info, values, kernarg.Dispatch(grid, group, shared, queue_va))
+        segment = kernarg.pack(info, values, kernarg.Dispatch(piece.hidden_grid, piece.workgroup, shared, queue_va))
         padded = segment.ljust(round_up(len(segment), _KERNARG_GRANULE), b"\0")
         kernarg_va = frame.block(padded, "kernel arguments") if segment else 0
         packet = _packet(info.descriptor, self.descriptor_va, grid, group, lds + shared, kernarg_va)
@@ -245,7 +249,10 @@ class Kernel:
             packet_va=frame.block(packet.pack(), "dispatch packet") if properties.dispatch_ptr else 0,
             queue_va=queue_va, kernarg=segment if info.descriptor.preload_length else b"", name=self.name,
             scratch_va=frame.zeros(_scratch_bytes(self.gpu.arch, info.descriptor, packet), "scratch"))
-        return _launch_of(self.gpu.arch, info.descriptor, packet, context)
+        launch = _launch_of(self.gpu.arch, info.descriptor, packet, context)
+        if piece.workgroup == group and piece.grid == grid:
+            return launch
+        return replace(launch, start=piece.start, grid=piece.grid, workgroup=piece.workgroup)
 
     def __repr__(self) -> str:
         return f"Kernel({self.name!r}, {len(self.info.explicit_args)} arguments)"

@@ -29,6 +29,7 @@ class Launch:
     lds_bytes        LDS of one workgroup (static + dynamic).
     scratch_va       GPU VA of the scratch backing; wave i of the dispatch uses scratch_va + i * scratch_wave_bytes.
     scratch_wave_bytes   bytes of scratch for one whole wave (private segment size * lanes, rounded).
+    start            id of the first workgroup (COMPUTE_START_X, Y, Z); the grid counts from there.
     name             kernel name for reports, "" unknown.
     """
 
@@ -44,6 +45,7 @@ class Launch:
     scratch_va: int = 0
     scratch_wave_bytes: int = 0
     name: str = ""
+    start: tuple[int, int, int] = (0, 0, 0)
 
 
 @dataclass(slots=True)

@@ -215,7 +215,7 @@ class _Run:
         c = k.launch
         c.code, c.lanes, c.mode = launch.entry, launch.wave_lanes, self.mode
         c.grid[:], c.workgroup[:] = launch.grid, launch.workgroup
-        c.groups[:] = state.workgroup_counts(launch)
+        c.groups[:], c.start[:] = state.workgroup_counts(launch), launch.start
         user = launch.user_sgprs[: rsrc2.user_sgprs]
         c.n_user, c.id_bits = rsrc2.user_sgprs, rsrc2.id_x | rsrc2.id_y << 1 | rsrc2.id_z << 2
         c.user[: len(user)] = user

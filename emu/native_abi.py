@@ -48,6 +48,7 @@ class CShared(ctypes.Structure):
 class CLaunch(ctypes.Structure):
     _fields_ = (
         ("code", c_uint64), ("grid", c_uint32 * 3), ("workgroup", c_uint32 * 3), ("groups", c_uint32 * 3),
+        ("start", c_uint32 * 3),
         ("lanes", c_uint32), ("mode", c_uint32), ("n_user", c_uint32), ("id_bits", c_uint32), ("info_bit", c_uint32),
         ("item_ids", c_uint32), ("ids_in_ttmp", c_uint32), ("user", c_uint32 * 32), ("n_vgprs", c_uint32),
         ("lds_bytes", c_uint64), ("scratch_va", c_uint64), ("scratch_wave_bytes", c_uint64),

@@ -151,7 +151,8 @@ def workgroup(launch: Launch, index: int) -> Workgroup:
     nx, ny, _ = workgroup_counts(launch)
     at = (index % nx, index // nx % ny, index // (nx * ny))
     x, y, z = (min(w, g - i * w) for i, g, w in zip(at, launch.grid, launch.workgroup, strict=True))
-    return Workgroup(index, at, (x, y, z))
+    first_x, first_y, first_z = launch.start
+    return Workgroup(index, (first_x + at[0], first_y + at[1], first_z + at[2]), (x, y, z))
 
 
 def workgroups(launch: Launch) -> Iterator[Workgroup]:

@@ -33,14 +33,13 @@ MASK32 = 0xFFFF_FFFF
 
 
 @dataclass(frozen=True, slots=True)
-class Geometry:
-    """One dispatch. grid, workgroup in work-items; `start` is its first workgroup's id; `whole` the
-    grid of the call it belongs to."""
+class Call:
+    """A launch as the caller asked for it: grid and workgroup in work-items, argument values, extra LDS."""
 
     grid: Triple
     workgroup: Triple
-    start: Triple = (0, 0, 0)
-    whole: Triple = (0, 0, 0)
+    values: tuple[bytes, ...]
+    shared: int
 
 
 class Program:
@@ -69,9 +68,10 @@ class Program:
         groups = _triple(global_size or grid, "global_size" if global_size else "grid")
         items = _scaled(groups, workgroup) if global_size else groups
         self._check(workgroup, shared)
-        values = [self._value(i, arg, value) for i, (arg, value) in enumerate(self._paired(args))]
-        for geometry in self._pieces(items, workgroup):
-            self.device.submit_pm4(self._dispatch(geometry, values, shared))
+        values = tuple(self._value(i, arg, value) for i, (arg, value) in enumerate(self._paired(args)))
+        call = Call(items, workgroup, values, shared)
+        for piece in kernarg.pieces(self.info, items, workgroup):
+            self.device.submit_pm4(self._dispatch(call, piece))
         if wait:
             self.device.synchronize()
 
@@ -124,18 +124,15 @@ class Program:
 
     # ---- packets
 
-    def _pieces(self, grid: Triple, workgroup: Triple) -> Iterator[Geometry]:
-        yield Geometry(grid, workgroup, whole=grid)
-
-    def _dispatch(self, g: Geometry, values: list[bytes], shared: int) -> Iterator[Packet]:
+    def _dispatch(self, call: Call, piece: kernarg.Piece) -> Iterator[Packet]:
         """Everything between the timeline's wait and its signal."""
-        kernarg_va, packet_va = self._arguments(g, values, shared)
+        kernarg_va, packet_va = self._arguments(call, piece)
         d = self.info.descriptor
         user = user_data(self._target, d, {
             "dispatch_ptr": packet_va, "queue_ptr": self.device.queue_struct_va, "kernarg_segment_ptr": kernarg_va,
             "dispatch_id": self.device.timeline.next, "private_segment_size": d.private_segment_size,
         })  # fmt: skip
-        lds = -(-(d.group_segment_size + shared) // self._target.lds_granule)
+        lds = -(-(d.group_segment_size + call.shared) // self._target.lds_granule)
         yield pm4.AcquireMem(size=(1 << 64) - 1, poll_interval=0,
                              gcr_control=pm4.gcr(*pm4.Gcr, instructions=True))
         yield _set(gfx11.COMPUTE_PGM_LO, *_halves(self._image.va + self.info.entry_vaddr >> 8))
@@ -143,33 +140,33 @@ class Program:
         yield _set(gfx11.COMPUTE_PGM_RSRC3, int(d.rsrc3))
         yield from self._scratch()
         yield _set(gfx11.COMPUTE_RESOURCE_LIMITS, 0)
-        yield _set(gfx11.COMPUTE_START_X, *g.start, *_threads(g))
+        yield _set(gfx11.COMPUTE_START_X, *piece.start, *_threads(piece))
         if user:
             yield _set(gfx11.COMPUTE_USER_DATA_0, *user)
-        yield self._direct(g)
+        yield self._direct(piece)
         yield pm4.EventWrite(event_type=pm4.CS_PARTIAL_FLUSH, event_index=pm4.PARTIAL_FLUSH_INDEX)
 
-    def _direct(self, g: Geometry) -> Packet:
+    def _direct(self, g: kernarg.Piece) -> Packet:
+        """The packet's sizes are the ids where the dispatch ends, not counts."""
         x, y, z = (s + -(-n // w) for s, n, w in zip(g.start, g.grid, g.workgroup, strict=True))
         initiator = gfx11.DispatchInitiator(
             compute_shader_en=True, force_start_at_000=not any(g.start), cs_w32_en=self._lanes == 32,
             partial_tg_en=any(n % w for n, w in zip(g.grid, g.workgroup, strict=True)))
         return pm4.DispatchDirect(dim_x=x, dim_y=y, dim_z=z, initiator=int(initiator))
 
-    def _arguments(self, g: Geometry, values: list[bytes], shared: int) -> tuple[int, int]:
+    def _arguments(self, call: Call, piece: kernarg.Piece) -> tuple[int, int]:
         """(GPU VA of the kernel arguments, of the AQL packet that describes the dispatch to the kernel)."""
         d, device = self.info.descriptor, self.device
-        lds = d.group_segment_size + shared
-        described = kernarg.Dispatch(grid=g.grid, workgroup=g.workgroup, dynamic_lds_bytes=shared,
-                                     queue_va=device.queue_struct_va)
-        segment = kernarg.pack(self.info, values, described)
+        described = kernarg.Dispatch(grid=piece.hidden_grid, workgroup=piece.workgroup,
+                                     dynamic_lds_bytes=call.shared, queue_va=device.queue_struct_va)
+        segment = kernarg.pack(self.info, call.values, described)
         kernarg_va = device.put_arguments(segment) if segment else 0
-        wx, wy, wz = g.workgroup
-        gx, gy, gz = g.whole
+        wx, wy, wz = call.workgroup
+        gx, gy, gz = call.grid
         packet = KernelDispatchPacket(
             header=AqlHeader(type=PacketType.KERNEL_DISPATCH), dimensions=3 if gz > 1 else 2 if gy > 1 else 1,
             workgroup_x=wx, workgroup_y=wy, workgroup_z=wz, grid_x=gx, grid_y=gy, grid_z=gz,
-            private_segment_size=d.private_segment_size, group_segment_size=lds,
+            private_segment_size=d.private_segment_size, group_segment_size=d.group_segment_size + call.shared,
             kernel_object=self._image.va + self.info.descriptor_vaddr, kernarg_address=kernarg_va)
         return kernarg_va, device.put_arguments(packet.pack())
 
@@ -192,7 +189,7 @@ def _halves(value: int) -> tuple[int, int]:
     return value & MASK32, value >> 32
 
 
-def _threads(g: Geometry) -> Iterator[int]:
+def _threads(g: kernarg.Piece) -> Iterator[int]:
     """COMPUTE_NUM_THREAD_X, Y, Z."""
     for items, full in zip(g.grid, g.workgroup, strict=True):
         yield int(gfx11.NumThread(full=full, partial=items % full or full))

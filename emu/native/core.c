@@ -46,7 +46,7 @@ typedef struct {
 
 typedef struct {
   u64 code;
-  u32 grid[3], workgroup[3], groups[3];
+  u32 grid[3], workgroup[3], groups[3], start[3];
   u32 lanes, mode, n_user, id_bits, info_bit, item_ids, ids_in_ttmp;
   u32 user[32];
   u32 n_vgprs;
@@ -211,6 +211,7 @@ static Slot *start_group(Worker *k, u32 group) {
     u32 rest = l->grid[i] - id[i] * l->workgroup[i];
     size[i] = rest < l->workgroup[i] ? rest : l->workgroup[i];
     items *= size[i];
+    id[i] += l->start[i];
   }
   slot->n_waves = (items + l->lanes - 1) / l->lanes;
   slot->n_ended = 0, slot->in_use = 1, slot->index = group;

@@ -68,6 +68,7 @@ class KernelInfo:
 
     descriptor_vaddr, entry_vaddr   from the load base.
     required_workgroup              the only workgroup the kernel may be launched with, or None.
+    uniform_workgroups              compiled on the promise that all workgroups of a dispatch have one size.
     """
 
     name: str
@@ -78,6 +79,7 @@ class KernelInfo:
     kernarg_align: int = 8
     max_workgroup_items: int = 1024
     required_workgroup: tuple[int, int, int] | None = None
+    uniform_workgroups: bool = False
 
     @cached_property
     def explicit_args(self) -> tuple[KernelArg, ...]:
@@ -259,7 +261,8 @@ def _kernel(file: ElfFile, segments: tuple[LoadSegment, ...], row: dict[str, Any
         args=tuple(_args(row, _number(row, ".kernarg_segment_size", descriptor.kernarg_size))),
         kernarg_align=_number(row, ".kernarg_segment_align", 8),
         max_workgroup_items=_number(row, ".max_flat_workgroup_size", 1024),
-        required_workgroup=None if required is None else _triple(required))
+        required_workgroup=None if required is None else _triple(required),
+        uniform_workgroups=_number(row, ".uniform_work_group_size", 0) == 1)
 
 
 def _descriptor(segments: tuple[LoadSegment, ...], symbol: elf.Symbol) -> KernelDescriptor:

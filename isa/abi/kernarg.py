@@ -30,6 +30,48 @@ class Dispatch:
     queue_va: int = 0
 
 
+@dataclass(frozen=True, slots=True)
+class Piece:
+    """One of the dispatches that make up a call.
+
+    start           id of its first workgroup.
+    grid, workgroup   in work-items.
+    hidden_grid     what its hidden arguments are computed from: the call's workgroups, all as large as its own.
+    """
+
+    start: Triple
+    grid: Triple
+    workgroup: Triple
+    hidden_grid: Triple
+
+
+def pieces(kernel: KernelInfo, grid: Triple, workgroup: Triple) -> tuple[Piece, ...]:
+    """The dispatches of a call over `grid`.
+
+    Mostly one. A kernel compiled for uniform workgroups asks no more than its size of the workgroups it
+    is in, so on an uneven grid the smaller workgroups of each edge go into dispatches of their own.
+    """
+    uneven = any(n % w for n, w in zip(grid, workgroup, strict=True))
+    if not (uneven and kernel.uniform_workgroups) or kernel.required_workgroup:
+        return (Piece((0, 0, 0), grid, workgroup, grid),)
+    axes = [_segments(n, w) for n, w in zip(grid, workgroup, strict=True)]
+    groups = [-(-n // w) for n, w in zip(grid, workgroup, strict=True)]
+    out = []
+    for z in axes[2]:
+        for y in axes[1]:
+            for x in axes[0]:
+                size = x[2], y[2], z[2]
+                whole = groups[0] * size[0], groups[1] * size[1], groups[2] * size[2]
+                out.append(Piece((x[0], y[0], z[0]), (x[1], y[1], z[1]), size, whole))
+    return tuple(out)
+
+
+def _segments(items: int, size: int) -> list[Triple]:
+    """(first workgroup, work-items, workgroup size) of the whole workgroups of an axis, and of its last one."""
+    whole, rest = divmod(items, size)
+    return [(0, whole * size, size)] * (whole > 0) + [(whole, rest, rest)] * (rest > 0)
+
+
 def _zero(_: Dispatch) -> int:
     return 0
 

@@ -95,8 +95,9 @@ def launch(regs: RegisterFile, dims: Triple, initiator: int, scratch_va: int = 0
     """
     control = gfx11.DispatchInitiator.from_int(initiator)
     workgroup = _workgroup(regs)
-    grid = _grid(regs, control, dims, workgroup)
-    if 0 in grid or not control.compute_shader_en:
+    start = _start(regs, control)
+    grid = _grid(regs, control, dims, workgroup, start)
+    if min(grid) <= 0 or not control.compute_shader_en:
         return None
     row = target(regs.arch)
     rsrc2 = Rsrc2.from_int(regs.read(gfx11.COMPUTE_PGM_RSRC2))
@@ -106,7 +107,8 @@ def launch(regs: RegisterFile, dims: Triple, initiator: int, scratch_va: int = 0
         rsrc1=regs.read(gfx11.COMPUTE_PGM_RSRC1), rsrc2=int(rsrc2), rsrc3=regs.read(gfx11.COMPUTE_PGM_RSRC3),
         user_sgprs=regs.user_data(rsrc2.user_sgprs), grid=grid, workgroup=workgroup,
         wave_lanes=row.wave_lanes(control.cs_w32_en), lds_bytes=rsrc2.lds_size * row.lds_granule,
-        scratch_va=scratch_va or private.va, scratch_wave_bytes=private.wave_bytes, name=name)
+        scratch_va=scratch_va or private.va, scratch_wave_bytes=private.wave_bytes, name=name,
+        start=start)
 
 
 def _axis(regs: RegisterFile, axis: int) -> gfx11.NumThread:
@@ -120,16 +122,23 @@ def _workgroup(regs: RegisterFile) -> Triple:
     return x, y, z
 
 
-def _grid(regs: RegisterFile, control: gfx11.DispatchInitiator, dims: Triple, workgroup: Triple) -> Triple:
-    """Work-items along each axis."""
-    if not control.force_start_at_000:
-        start = tuple(regs.read(gfx11.COMPUTE_START_X + i) for i in range(3))
-        if any(start):
-            raise Unmodelled(regs.arch, f"a dispatch that starts at workgroup {start}", "mockdrivers/core/registers.py")
+def _start(regs: RegisterFile, control: gfx11.DispatchInitiator) -> Triple:
+    """Id of the first workgroup."""
+    if control.force_start_at_000:
+        return 0, 0, 0
+    x, y, z = (regs.read(gfx11.COMPUTE_START_X + i) for i in range(3))
+    return x, y, z
+
+
+def _grid(regs: RegisterFile, control: gfx11.DispatchInitiator, dims: Triple, workgroup: Triple,
+          start: Triple) -> Triple:
+    """Work-items along each axis. `dims` are ends, not counts: they include what lies before `start`
+    (seen in how open drivers emit dispatches with a base workgroup)."""
     if control.use_thread_dimensions:
-        return dims
-    x, y, z = (_items(n, full, _axis(regs, i).partial if control.partial_tg_en else 0)
-               for i, (n, full) in enumerate(zip(dims, workgroup, strict=True)))
+        x, y, z = (end - first * full for end, first, full in zip(dims, start, workgroup, strict=True))
+        return x, y, z
+    x, y, z = (_items(max(0, end - first), full, _axis(regs, i).partial if control.partial_tg_en else 0)
+               for i, (end, first, full) in enumerate(zip(dims, start, workgroup, strict=True)))
     return x, y, z
 
 

@@ -45,20 +45,6 @@ def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
 
 # ---------------------------------------------------------------- cases.json
 
-#: Rows whose expected values the object cannot compute, with what it does compute. `uneven` was compiled for
-#: workgroups of one size (`.uniform_work_group_size` 1): it reads hidden_group_size_x and never the remainder,
-#: so that its partial last group of 40 says 192 as the others do.
-CORRECTED: dict[tuple[str, int], Callable[[Array], Array]] = {
-    ("uneven", 0): lambda want: np.where(want == 40_040, np.uint32(40_192), want),
-}
-
-
-def corrected(case: dict[str, Any], i: int, want: Array) -> Array:
-    """Expected contents of argument i, after CORRECTED."""
-    correct = CORRECTED.get((case["case"], i))
-    return correct(want) if correct else want
-
-
 def arguments(case: dict[str, Any]) -> tuple[list[Any], dict[int, Array]]:
     """(arguments of the call, expected contents by argument number)."""
     folder = shared_dir() / "kernels" / "data"
@@ -100,7 +86,7 @@ def check_case(case: dict[str, Any], tier: str) -> list[Any]:
     assert expected
     for i, want in expected.items():
         rtol, atol = case["tolerance"].get(str(i), (0.0, 0.0))
-        assert mismatch(args[i], corrected(case, i, want), rtol, atol) == "", f"argument {i} on {tier}"
+        assert mismatch(args[i], want, rtol, atol) == "", f"argument {i} on {tier}"
     return args
 
 
@@ -123,7 +109,7 @@ def test_golden_results_do_not_depend_on_order_or_threads(seed: int, threads: in
             *args, grid=tuple(case["grid"]), workgroup=tuple(case["workgroup"]))
         assert gpu.stats.wave_instructions == counted(case)
         for i, want in expected.items():
-            assert mismatch(args[i], corrected(case, i, want), *case["tolerance"].get(str(i), (0.0, 0.0))) == "", case["case"]
+            assert mismatch(args[i], want, *case["tolerance"].get(str(i), (0.0, 0.0))) == "", case["case"]
 
 
 def counted(case: dict[str, Any]) -> int:

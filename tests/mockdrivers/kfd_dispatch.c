@@ -26,7 +26,7 @@
 struct job {
     uint64_t magic, entry, scratch;
     uint32_t n_segments, initiator, rsrc1, rsrc2, rsrc3, tmpring;
-    uint32_t dims[3], threads[3], n_user, user[16];
+    uint32_t dims[3], start[3], threads[3], n_user, user[16];
 };
 
 struct segment {
@@ -155,7 +155,7 @@ static void submit(struct queue *q, const struct job *job, uint64_t fence, uint6
     SET(q, 0x218, job->tmpring);                                     /* COMPUTE_TMPRING_SIZE */
     SET(q, 0x210, LO(job->scratch >> 8), HI(job->scratch >> 8));     /* COMPUTE_DISPATCH_SCRATCH_BASE */
     SET(q, 0x215, 0);                                                /* COMPUTE_RESOURCE_LIMITS */
-    SET(q, 0x204, 0, 0, 0, job->threads[0], job->threads[1], job->threads[2]); /* START, NUM_THREAD */
+    SET(q, 0x204, job->start[0], job->start[1], job->start[2], job->threads[0], job->threads[1], job->threads[2]); /* START, NUM_THREAD */
     if (job->n_user)
         set_registers(q, 0x240, job->user, job->n_user);             /* COMPUTE_USER_DATA_0.. */
     uint32_t dispatch[] = {job->dims[0], job->dims[1], job->dims[2], job->initiator};

@@ -17,7 +17,7 @@ from stuntgpu.mockdrivers.client import environment
 
 MAGIC = 0x424F4A544E555453
 PAGE = 4096
-SHADER_EN, START_AT_000, THREAD_DIMENSIONS, WAVE32 = 1 << 0, 1 << 2, 1 << 5, 1 << 15
+SHADER_EN, THREAD_DIMENSIONS, WAVE32 = 1 << 0, 1 << 5, 1 << 15
 
 
 class ClientFailed(Exception):
@@ -53,11 +53,12 @@ class ThroughC:
         row = target(self.arch)
         wave_size = launch.scratch_wave_bytes // row.scratch_granule
         slots = 256 if wave_size else 0
-        initiator = SHADER_EN | START_AT_000 | THREAD_DIMENSIONS | (WAVE32 if launch.wave_lanes == 32 else 0)
+        initiator = SHADER_EN | THREAD_DIMENSIONS | (WAVE32 if launch.wave_lanes == 32 else 0)
         user = launch.user_sgprs
+        ends = [s * w + n for s, w, n in zip(launch.start, launch.workgroup, launch.grid, strict=True)]
         return struct.pack(
-            "<3Q6I3I3II16I4x", MAGIC, launch.entry, launch.scratch_va, n_segments, initiator, launch.rsrc1,
-            launch.rsrc2, launch.rsrc3, slots | wave_size << 12, *launch.grid, *launch.workgroup, len(user),
+            "<3Q6I3I3I3II16I", MAGIC, launch.entry, launch.scratch_va, n_segments, initiator, launch.rsrc1,
+            launch.rsrc2, launch.rsrc3, slots | wave_size << 12, *ends, *launch.start, *launch.workgroup, len(user),
             *user, *[0] * (16 - len(user)))
 
 

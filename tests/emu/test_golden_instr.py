@@ -1,0 +1,45 @@
+"""Instruction goldens: values asserted on hardware hold on both tiers, and the tiers agree on everything else."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import pytest
+
+from stuntgpu.emu.native import Native
+from stuntgpu.emu.reference import Reference
+from tests.emu import golden_instr as golden
+from tests.shared import shared_dir
+
+FILES = {"gfx1100": "instr_rdna3.jsonl"}
+#: Programs not asked about, and why; anything else a file holds must run.
+OTHER_TARGETS = {"gfx1100": {"gfx1150": "S_FMAMK_F32 and the other scalar floats came with RDNA3.5"}}
+TIERS: dict[str, Callable[[str], golden.GoldenExecutor]] = {"reference": Reference, "native": Native}
+
+
+def programs(arch: str) -> list[golden.Golden]:
+    """The file's programs that this arch has the instructions for."""
+    rows = golden.read(shared_dir() / "goldens" / FILES[arch])
+    return [g for g in rows if g.target not in OTHER_TARGETS[arch]]
+
+
+@pytest.mark.parametrize("tier", TIERS)
+@pytest.mark.parametrize("arch", FILES)
+def test_golden_hardware_values_hold(arch: str, tier: str) -> None:
+    memory, executor = golden.Memory(), TIERS[tier](arch)
+    rows = [g for g in programs(arch) if not g.doubtful]
+    assert rows
+    bad = [line for g in rows for line in golden.failures(executor, memory, g)]
+    assert not bad, f"{len(bad)} checks fail in {len(rows)} programs:\n" + "\n".join(bad[:200])
+
+
+@pytest.mark.parametrize("arch", FILES)
+def test_golden_programs_end_in_the_same_state_on_both_tiers(arch: str) -> None:
+    memory, reference, native = golden.Memory(), Reference(arch), Native(arch)
+    different = []
+    for g in programs(arch):
+        want, stored = golden.run(reference, memory, g), memory.out()
+        got = golden.run(native, memory, g)
+        if got != want or memory.out() != stored:
+            different.append(f"{g.id} [{g.mnemonics}] {g.src}")
+    assert not different
