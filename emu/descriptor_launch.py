@@ -15,7 +15,8 @@ from stuntgpu.emu.launch import Launch
 from stuntgpu.isa.abi.aql import KernelDispatchPacket
 from stuntgpu.isa.abi.descriptor import KernelDescriptor
 from stuntgpu.isa.abi.targets import Target, round_up, target
-from stuntgpu.isa.errors import GuestFault, Unmodelled
+from stuntgpu.isa.abi.userdata import UserDataError, user_data
+from stuntgpu.isa.errors import GuestFault
 
 MAX_WORKGROUP_ITEMS = 1024
 #: Compatibility code that fills preloaded SGPRs by loads; hardware that preloads starts after it.
@@ -94,33 +95,13 @@ def launch_from_descriptor(arch: str, descriptor: KernelDescriptor, packet: Kern
 
 def user_sgprs(arch: Target, descriptor: KernelDescriptor, packet: KernelDispatchPacket,
                context: DispatchContext) -> tuple[int, ...]:
-    """USER_DATA_0..: as many dwords as RSRC2 asks for, zero past the values the descriptor enables."""
-    words: list[int] = []
-    for name, count in descriptor.properties.user_sgpr_slots():
-        value = _sgpr_value(arch, name, packet, context)
-        words += [value >> 32 * i & 0xFFFF_FFFF for i in range(count)]
-    if arch.has_kernarg_preload and descriptor.preload_length:
-        words += _preloaded(descriptor, context)
-    wanted = descriptor.rsrc2.user_sgprs
-    if len(words) > wanted:
-        raise LaunchError(f"kernel {context.name!r}: descriptor enables {len(words)} user SGPRs but asks for {wanted}")
-    return tuple(words + [0] * (wanted - len(words)))
-
-
-def _sgpr_value(arch: Target, name: str, packet: KernelDispatchPacket, context: DispatchContext) -> int:
+    """USER_DATA_0.. of the dispatch. Raises LaunchError, Unmodelled."""
     values = {
         "dispatch_ptr": context.packet_va, "queue_ptr": context.queue_va,
         "kernarg_segment_ptr": packet.kernarg_address, "dispatch_id": context.dispatch_id,
         "private_segment_size": packet.private_segment_size,
     }
-    if name not in values:
-        raise Unmodelled(arch.name, f"user SGPRs for {name} (kernel {context.name!r})", "emu/descriptor_launch.py")
-    return values[name]
-
-
-def _preloaded(descriptor: KernelDescriptor, context: DispatchContext) -> list[int]:
-    """The dwords of the kernel arguments that start in SGPRs."""
-    first = 4 * descriptor.preload_offset
-    piece = context.kernarg[first : first + 4 * descriptor.preload_length]
-    piece = piece.ljust(4 * descriptor.preload_length, b"\0")
-    return [int.from_bytes(piece[i : i + 4], "little") for i in range(0, len(piece), 4)]
+    try:
+        return user_data(arch, descriptor, values, context.kernarg)
+    except UserDataError as e:
+        raise LaunchError(f"kernel {context.name!r}: {e}") from e

@@ -94,10 +94,8 @@ def dpp_of(arch: str, fields: Mapping[str, int], lanes: int) -> Dpp | None:
 
 def _dpp16(arch: str, fields: Mapping[str, int], lanes: int) -> Dpp:
     control = fields["DPP_CTRL"]
-    for first, last, move in _CONTROLS:
-        if first <= control <= last:
-            break
-    else:
+    move = next((m for first, last, m in _CONTROLS if first <= control <= last), None)
+    if move is None:
         raise Unmodelled(arch, f"DPP_CTRL 0x{control:x}", "emu/dpp.py")
     amount = control if control <= 0xFF else control & 15
     enabled = sum(

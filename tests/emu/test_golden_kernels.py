@@ -5,7 +5,6 @@ from __future__ import annotations
 import base64
 import json
 import zlib
-from collections.abc import Callable
 from pathlib import Path
 from typing import Any, TypeAlias
 

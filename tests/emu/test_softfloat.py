@@ -79,7 +79,7 @@ def nearest_by_search(f: sf.Format, exact: Fraction, name: str) -> int:
     below = value(f, low)
     if below == magnitude:
         return low
-    if name == "rtz" or (name == "rdn") != negative and name in ("rup", "rdn"):
+    if name == "rtz" or ((name == "rdn") != negative and name in ("rup", "rdn")):
         return low
     if name in ("rup", "rdn"):
         return low + 1
@@ -175,7 +175,8 @@ def test_mode_register_fields_reach_their_formats() -> None:
     mode = sf.mode_of(0b10_11_01_11 | 1 << 23)  # f32: rtz, f16/f64: rup; denorm f32 in+out kept, f16 out only
     assert mode.f32 == sf.Env("rtz") == mode.bf16
     assert mode.f64 == sf.Env("rup", flush_in=True)
-    assert mode.f16.saturate and not mode.f64.saturate
+    assert mode.f16.saturate
+    assert not mode.f64.saturate
     assert sf.with_round(mode, "rdn").f16.round == "rdn"
 
 
