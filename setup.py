@@ -17,7 +17,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import ClassVar
 
-from setuptools import Command, setup
+from setuptools import Command, Distribution, setup
 from setuptools.command.bdist_wheel import bdist_wheel
 from setuptools.command.build import build
 from setuptools.errors import CompileError
@@ -127,15 +127,18 @@ class Build(build):
         super().run()
 
 
+class NativeDistribution(Distribution):
+    """What is installed depends on the platform, though no extension module says so."""
+
+    def has_ext_modules(self) -> bool:
+        return True
+
+
 class PlatformWheel(bdist_wheel):
     """The libraries depend on the platform but on no Python ABI: tag py3-none-<platform>."""
-
-    def finalize_options(self) -> None:
-        super().finalize_options()
-        self.root_is_pure = False
 
     def get_tag(self) -> tuple[str, str, str]:
         return "py3", "none", super().get_tag()[2]
 
 
-setup(cmdclass={"build": Build, "build_native": BuildNative, "bdist_wheel": PlatformWheel})
+setup(distclass=NativeDistribution, cmdclass={"build": Build, "build_native": BuildNative, "bdist_wheel": PlatformWheel})
