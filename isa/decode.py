@@ -367,6 +367,8 @@ def decode(name: str, code: bytes | memoryview, offset: int = 0) -> Inst:
         word = read_words(code, offset, plan.bits // 8)
     refuse_reserved(row.name, word & plan.reserved, offset)
     fields = extract(word, plan.layout, plan.split)
+    if fields.get("NSA"):  # its address registers lie in dwords that no table describes
+        raise DecodeError(f"{row.name}: non-sequential addresses (NSA) are not described", offset)
     form = announced(plan, fields, offset)
     if form:
         encoding = plan.forms[form]

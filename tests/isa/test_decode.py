@@ -122,3 +122,8 @@ def test_reserved_bits_are_refused() -> None:
 def test_misaligned_register_pair_is_refused() -> None:
     with pytest.raises(DecodeError, match="multiple of 2"):
         decode("gfx1100", bytes.fromhex("010181be"))  # s_mov_b64 s[1:2], s[1:2]
+
+
+def test_image_with_non_sequential_addresses_is_refused_not_cut_short() -> None:
+    with pytest.raises(DecodeError, match="IMAGE_SAMPLE.*NSA"):
+        decode("gfx1100", bytes.fromhex("910f6cf08400095444000000"))
