@@ -125,5 +125,5 @@ def test_misaligned_register_pair_is_refused() -> None:
 
 
 def test_image_with_non_sequential_addresses_is_refused_not_cut_short() -> None:
-    with pytest.raises(DecodeError, match="IMAGE_SAMPLE.*NSA"):
+    with pytest.raises(DecodeError, match=r"IMAGE_SAMPLE.*NSA"):
         decode("gfx1100", bytes.fromhex("910f6cf08400095444000000"))
