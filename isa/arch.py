@@ -228,7 +228,9 @@ class Arch:
 
     family      the vendor's generation, also the name of its XML.
     wave_sizes  lanes a wave can have; the first is the default of its tools.
-    null, m0    scalar operand numbers; `vcc`, `exec` the low halves; `ttmp` and `n_ttmp` trap temporaries.
+    null, m0    scalar operand numbers (null -1: there is none); `vcc`, `exec` the low halves; `ttmp` and
+                `n_ttmp` trap temporaries.
+    no_saddr    SADDR of a vector memory instruction that has no scalar address.
     n_sgprs     addressable s registers.
     has_semantics  whether instruction semantics are generated for it.
     has_half_vgprs  whether bit 7 of a 16-bit VGPR field names a half of v0..v127.
@@ -242,6 +244,7 @@ class Arch:
     m0: int
     n_sgprs: int
     has_semantics: bool
+    no_saddr: int = 124
     vcc: int = 106
     exec: int = 126
     ttmp: int = 108
@@ -266,8 +269,12 @@ ARCHES = {
     for a in (
         Arch("gfx1100", "rdna3", (32, 64), null=124, m0=125, n_sgprs=106, has_semantics=True),
         Arch("gfx1201", "rdna4", (32, 64), null=124, m0=125, n_sgprs=106, has_semantics=False),
+        Arch("gfx942", "cdna3", (64,), null=-1, m0=124, n_sgprs=102, has_semantics=False, no_saddr=127,
+             has_half_vgprs=False, constant_bus=1),
+        Arch("gfx950", "cdna4", (64,), null=-1, m0=124, n_sgprs=102, has_semantics=False, no_saddr=127,
+             has_half_vgprs=False, constant_bus=1),
     )
-}
+}  # fmt: skip
 
 
 def arch(name: str) -> Arch:

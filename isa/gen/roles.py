@@ -17,6 +17,7 @@ FIELDS = {
     "SIMM16": "SIMM16", "LITERAL": "SIMM32", "VDSTX": "D0", "VDSTY": "D0",
     "SBASE": "SBASE", "SOFFSET": "SOFFSET", "SDATA": "SDATA", "SADDR": "SADDR",
     "SRSRC": "SRSRC", "RSRC": "SRSRC", "SSAMP": "SSAMP", "SAMP": "SSAMP",
+    "SCALE_SRC0": "SCALE0", "SCALE_SRC1": "SCALE1",
     "IOFFSET": "OFFSET", "OFFSET": "OFFSET", "ATTR": "ATTR", "TGT": "TGT", "TARGET": "TGT",
 }  # fmt: skip
 
