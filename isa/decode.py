@@ -17,6 +17,8 @@ from functools import cache
 from itertools import combinations
 
 from stuntgpu.isa.arch import Arch, EncodingRow, FieldRow, InstRow, OperandRow, Tables, arch
+from stuntgpu.isa.decode_rules import Rule, is_multi_format, rules
+from stuntgpu.isa.errata.encodings import required
 from stuntgpu.isa.errors import SpecError
 from stuntgpu.isa.inst import Inst
 
@@ -25,8 +27,9 @@ DPP16 = 250
 DPP8, DPP8_FI = 233, 234
 SDWA = 249
 #: SRC0 number -> form of the encoding it announces.
-FORM_OF_CODE = {LITERAL: "lit", DPP16: "dpp16", DPP8: "dpp8", DPP8_FI: "dpp8"}
+FORM_OF_CODE = {LITERAL: "lit", DPP16: "dpp16", DPP8: "dpp8", DPP8_FI: "dpp8", SDWA: "sdwa"}
 SOURCE_VGPR = 256  # first VGPR in a 9-bit source field
+FIRST_WORD = 0xFFFF_FFFF
 
 
 class DecodeError(ValueError):
@@ -66,6 +69,7 @@ class Plan:
     literals: frozenset[str]
     selector: str
     forms: Mapping[str, EncodingRow]
+    rules: tuple[Rule, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -81,9 +85,13 @@ class Pair:
 
 @dataclass(frozen=True, slots=True)
 class Structure:
-    """`heads[word >> 23]` lists (mask, {word & mask: plan}) that a first word may match."""
+    """`heads[word >> 23]` lists (mask, {word & mask: plan}) that a first word may match.
+
+    `longer`: instructions of four words; the first two are an instruction of their own as well.
+    """
 
     heads: tuple[tuple[tuple[int, Mapping[int, Plan | Pair]], ...], ...]
+    longer: tuple[Plan, ...]
 
 
 # ---------------------------------------------------------------- building
@@ -129,7 +137,13 @@ SCALAR_TYPES = (
     "sreg", "sdst", "exec", "vcc", "smem_offset", "sdst_null", "sreg_m0_inl", "ssrc_lanesel",
 )  # fmt: skip
 #: Operand types in which 255 may announce a literal.
-LITERAL_TYPES = ("src", "ssrc", "sreg_literal")
+LITERAL_TYPES = ("src", "src_nolds", "ssrc", "sreg_literal")
+#: Operand types that are vector registers, AccVGPRs included where encodings have a bit for them.
+VGPR_TYPES = (
+    "vgpr", "src_vgpr", "vgpr_or_lds", "vgpr_or_accvgpr", "accvgpr", "src_accvgpr", "src_vgpr_or_accvgpr",
+)  # fmt: skip
+#: Operand types whose numbers the table lists exactly.
+LISTED_TYPES = ("src_vgpr_or_inline", "src_vgpr_or_accvgpr_or_const", "src_nolit", "src_simple")
 
 
 def admitted(tables: Tables, operand: OperandRow, field: FieldRow) -> int:
@@ -141,9 +155,9 @@ def admitted(tables: Tables, operand: OperandRow, field: FieldRow) -> int:
     wide = field.bits == 9
     vgprs = ((1 << 256) - 1) << SOURCE_VGPR
     kind = operand.type
-    if kind in ("vgpr", "src_vgpr"):
+    if kind in VGPR_TYPES:
         return vgprs if wide else 0
-    if kind == "src_vgpr_or_inline":
+    if kind in LISTED_TYPES:
         return tables.types[kind]
     if kind in LITERAL_TYPES:  # a register or literal takes inline constants as well
         return tables.types["ssrc" if kind == "sreg_literal" else kind]
@@ -153,15 +167,23 @@ def admitted(tables: Tables, operand: OperandRow, field: FieldRow) -> int:
     return 0
 
 
-def overrunning(tables: Tables, operand: OperandRow, field: FieldRow) -> int:
-    """Register numbers at which an operand of several registers would run out of its file."""
+def varies(row: InstRow, operand: OperandRow, encoding: EncodingRow) -> bool:
+    """Whether other fields decide how many registers the operand has."""
+    if operand.field == "VDATA":
+        return encoding.has("TFE") or encoding.has("DMASK")
+    return operand.field in ("VADDR", "ADDR") or (is_multi_format(row) and operand.field in ("SRC0", "SRC1"))
+
+
+def overrunning(tables: Tables, operand: OperandRow, field: FieldRow, align: int) -> int:
+    """Register numbers at which an operand of several registers would run out of its file, or that
+    are not a multiple of `align` in the vector file."""
     n = (operand.bits + 31) // 32
-    varies = operand.field in ("VADDR", "VDATA", "ADDR")  # with other fields
-    if n < 2 or varies or field.padding:
+    if n < 2 or field.padding:
         return 0
-    if operand.type in ("vgpr", "src_vgpr") and field.bits <= 8:
-        return ((1 << 256) - 1) & -(1 << 257 - n)
-    out = ((1 << n - 1) - 1) << 513 - n  # the last VGPRs of a source field
+    odd = sum(1 << i for i in range(256) if i % align)
+    if operand.type in VGPR_TYPES and field.bits <= 8:
+        return ((1 << 256) - 1) & -(1 << 257 - n) | odd
+    out = ((1 << n - 1) - 1) << 513 - n | odd << SOURCE_VGPR  # the last VGPRs of a source field
     for number in range(128):
         room = next((end - number for end in tables.scalar_ends if number < end), 1)
         if room < n and tables.codes.get(number) != "NULL":
@@ -170,20 +192,25 @@ def overrunning(tables: Tables, operand: OperandRow, field: FieldRow) -> int:
 
 
 def alignment(operand: OperandRow) -> int:
-    if operand.bits <= 32 or operand.type not in (*SCALAR_TYPES, *LITERAL_TYPES):
+    if operand.bits <= 32 or operand.type not in (*SCALAR_TYPES, *LITERAL_TYPES, *LISTED_TYPES):
         return 1
     return 2 if operand.bits == 64 else 4
 
 
-def make_checks(tables: Tables, row: InstRow, encoding: EncodingRow) -> tuple[Check, ...]:
-    checks = []
+def make_checks(target: Arch, row: InstRow, encoding: EncodingRow) -> tuple[Check, ...]:
+    tables = target.tables
+    checks = [
+        Check(field, 1 << value, 1, False) for field, value in required(target.name, row.base).items()
+    ]
     for operand in row.operands:
         if not operand.field or operand.field in ("SIMM16", "LITERAL"):
             continue
         if row.base == "VINTERP":  # takes VGPRs only, and ignores the bit that says so
             continue
         field = encoding.field(operand.field)
-        overrun = overrunning(tables, operand, field)
+        overrun = 0 if varies(row, operand, encoding) else overrunning(tables, operand, field, target.vgpr_align)
+        if operand.field == "SADDR":
+            overrun &= ~(1 << target.no_saddr)
         allowed = admitted(tables, operand, field)
         if overrun:
             allowed = (allowed or (1 << (1 << field.bits)) - 1) & ~overrun
@@ -206,7 +233,8 @@ def literal_fields(row: InstRow) -> frozenset[str]:
     return frozenset(allowed)
 
 
-def make_plan(tables: Tables, row: InstRow) -> Plan:
+def make_plan(target: Arch, row: InstRow) -> Plan:
+    tables = target.tables
     encoding = tables.encodings[row.encoding]
     whole, split = layouts(encoding)
     forms = {
@@ -217,16 +245,18 @@ def make_plan(tables: Tables, row: InstRow) -> Plan:
     selector = "SRC0" if encoding.has("SRC0") and forms.keys() - {"lit"} else ""
     return Plan(
         row, encoding, encoding.bits, reserved_bits(encoding), whole, split,
-        make_checks(tables, row, encoding), literal_fields(row), selector, forms,
+        make_checks(target, row, encoding), literal_fields(row), selector, forms,
+        rules(target, row, encoding),
     )  # fmt: skip
 
 
-def make_pair(tables: Tables) -> Pair:
+def make_pair(target: Arch) -> Pair:
+    tables = target.tables
     encoding, literal = tables.layouts["VOPD", ""], tables.layouts["VOPD", "lit"]
     halves: dict[str, dict[int, Plan]] = {"VOPDX": {}, "VOPDY": {}}
     for row in tables.rows:
         if row.base in halves:
-            halves[row.base][row.opcode] = make_plan(tables, row)
+            halves[row.base][row.opcode] = make_plan(target, row)
     return Pair(encoding, literal, reserved_bits(encoding), halves["VOPDX"], halves["VOPDY"])
 
 
@@ -245,22 +275,27 @@ def describe(plan: Plan | Pair) -> str:
     return plan.encoding.name if isinstance(plan, Pair) else f"{plan.encoding.name} {plan.row.name}"
 
 
-def build(tables: Tables) -> Structure:
+def build(target: Arch) -> Structure:
+    tables = target.tables
     by_mask: dict[int, dict[int, Plan | Pair]] = {}
+    longer: list[Plan] = []
     for row in tables.rows:
         if row.base.startswith("VOPD"):
             continue
-        plan = make_plan(tables, row)
+        plan = make_plan(target, row)
         mask, value = opcode_bits(plan.encoding, row.opcode)
+        if plan.bits > 64:
+            longer.append(plan)
+            continue
         entries = by_mask.setdefault(mask, {})
         if value in entries:
             raise SpecError(f"{describe(plan)} and {describe(entries[value])} are one word")
         entries[value] = plan
     if ("VOPD", "") in tables.layouts:
-        pair = make_pair(tables)
+        pair = make_pair(target)
         by_mask.setdefault(pair.encoding.mask, {})[pair.encoding.value] = pair
     refuse_overlaps(by_mask)
-    return Structure(index(by_mask))
+    return Structure(index(by_mask), tuple(longer))
 
 
 def index(
@@ -279,7 +314,7 @@ def index(
 
 @cache
 def structure(name: str) -> Structure:
-    return build(arch(name).tables)
+    return build(arch(name))
 
 
 # ---------------------------------------------------------------- decoding
@@ -331,7 +366,7 @@ def announced(plan: Plan, fields: Mapping[str, int], offset: int) -> str:
             raise DecodeError(f"{plan.row.name}: no literal in {check.field}", offset)
         if number == LITERAL:
             form = form or "lit"
-        elif number in (DPP16, DPP8, DPP8_FI):
+        elif number in (DPP16, DPP8, DPP8_FI, SDWA):
             raise DecodeError(f"{plan.row.name}: {check.field} cannot be {number}", offset)
     if form == "" or "LITERAL" in fields:
         return ""
@@ -357,11 +392,14 @@ def form_reserved(encoding: EncodingRow) -> int:
 def decode(name: str, code: bytes | memoryview, offset: int = 0) -> Inst:
     """The instruction of architecture `name` at `offset` of `code`. Raises DecodeError."""
     word = read_words(code, offset, 4)
-    plan = find(structure(name), word)
+    tree = structure(name)
+    plan = find(tree, word)
     if plan is None:
         raise DecodeError(f"no instruction has the word {word:#010x}", offset)
     if isinstance(plan, Pair):
         return decode_pair(name, plan, code, offset)
+    if tree.longer:
+        plan = longer_plan(tree, plan, word, code, offset)
     encoding, row = plan.encoding, plan.row
     if plan.bits > 32:
         word = read_words(code, offset, plan.bits // 8)
@@ -375,11 +413,26 @@ def decode(name: str, code: bytes | memoryview, offset: int = 0) -> Inst:
         word = read_words(code, offset, encoding.bits // 8)
         refuse_reserved(row.name, word & form_reserved(encoding), offset)
         fields = extract(word, *form_layout(encoding))
+    for rule in plan.rules:
+        reason = rule(fields)
+        if reason:
+            raise DecodeError(f"{row.name}: {reason}", offset)
     base = encoding.base
     return Inst(
         name, row.name, encoding.name, base, row.opcode, fields, encoding.bits // 8,
         fields.get("LITERAL"),
     )  # fmt: skip
+
+
+def longer_plan(tree: Structure, plan: Plan, word: int, code: bytes | memoryview, offset: int) -> Plan:
+    """The instruction of four words that begins with `word`, if the words after it make it one."""
+    for longer in tree.longer:
+        mask, value = opcode_bits(longer.encoding, longer.row.opcode)
+        size = longer.bits // 8
+        if word & mask & FIRST_WORD == value & FIRST_WORD and len(code) - offset >= size:
+            if read_words(code, offset, size) & mask == value:
+                return longer
+    return plan
 
 
 @cache

@@ -21,6 +21,19 @@ DROPPED = {
 NO_LOADS_TO_LDS = frozenset({"gfx1100"})
 
 
+#: Fields of an encoding that hold one value in every instruction of it.
+REQUIRED = {
+    ("gfx950", "VOP3PX2"): {"ABID": 1, "NEG": 0, "NEG_HI": 0},
+    ("gfx942", "FLAT"): {"SADDR": 0, "SVE": 0},
+    ("gfx950", "FLAT"): {"SADDR": 0, "SVE": 0},
+}
+
+
+def required(arch: str, base: str) -> dict[str, int]:
+    """Field -> the value it has in every instruction of `base`."""
+    return REQUIRED.get((arch, base), {})
+
+
 def is_refused(arch: str, base: str, name: str) -> bool:
     """Whether the row (base, name) of the table is no instruction of `arch`."""
     if base == "VOP3" and name in LONG_FORMS:

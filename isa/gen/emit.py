@@ -10,6 +10,7 @@ import re
 from collections.abc import Iterable
 from itertools import pairwise
 
+from stuntgpu.isa.errata.operands import mended
 from stuntgpu.isa.errors import SpecError
 from stuntgpu.isa.gen import roles
 from stuntgpu.isa.gen.xml import Encoding, Field, Form, Instruction, OperandType, Spec
@@ -18,7 +19,7 @@ SUFFIXES = {
     "_INST_LITERAL": "lit",
     "_VOP_DPP16": "dpp16",
     "_VOP_DPP8": "dpp8",
-    "_VOP_DPP": "dpp",
+    "_VOP_DPP": "dpp16",
     "_VOP_SDWA_SDST_ENC": "sdwa_sdst",
     "_VOP_SDWA": "sdwa",
 }
@@ -32,6 +33,8 @@ def split_name(encoding: str) -> tuple[str, str]:
         if stem.endswith(suffix):
             stem, form = stem.removesuffix(suffix), short
             break
+    if (stem, form) == ("VOPC", "sdwa_sdst"):  # its only SDWA layout
+        form = "sdwa"
     return ("VOPD" if stem == "VOPDXY" else stem.removesuffix("_ENC")), form
 
 
@@ -68,7 +71,7 @@ def slot(form: Form) -> str:
     return "X" if "VDSTX" in names else "Y" if "VDSTY" in names else ""
 
 
-def instruction_rows(spec: Spec, instruction: Instruction) -> Iterable[str]:
+def instruction_rows(spec: Spec, instruction: Instruction, arch: str) -> Iterable[str]:
     """A row for each base encoding of an instruction, its condition forms folded into a column."""
     rows: dict[tuple[str, str], tuple[Form, list[str]]] = {}
     extra: list[tuple[str, str, Form]] = []
@@ -89,7 +92,7 @@ def instruction_rows(spec: Spec, instruction: Instruction) -> Iterable[str]:
         owner[1].append(short)
     flags = " ".join(sorted(instruction.flags))
     for (base, half), (form, shorts) in rows.items():
-        operands = roles.render(base, instruction, form)
+        operands = mended(arch, base, instruction.name, roles.render(base, instruction, form))
         forms = " ".join(sorted(shorts))
         yield (
             f"{base}{half}|{form.opcode}|{instruction.name}|{form.encoding}|{forms}|{flags}|{operands}"
@@ -107,8 +110,8 @@ def check_opcode(spec: Spec, instruction: Instruction, form: Form) -> None:
         )
 
 
-def all_instruction_rows(spec: Spec) -> Iterable[str]:
-    rows = [r for i in spec.instructions for r in instruction_rows(spec, i)]
+def all_instruction_rows(spec: Spec, arch: str) -> Iterable[str]:
+    rows = [r for i in spec.instructions for r in instruction_rows(spec, i, arch)]
     keyed = sorted((r.split("|")[0], int(r.split("|")[1]), r) for r in rows)
     for (base, opcode, row), (next_base, next_opcode, other) in pairwise(keyed):
         if (base, opcode) == (next_base, next_opcode) and base not in ("VOP3PX2",):
@@ -185,7 +188,7 @@ def tables(spec: Spec, arch: str, header: str) -> str:
         header,
         f'"""Encodings, opcodes and operands of {arch} ({spec.architecture})."""\n',
         constant("ENCODINGS", "name|base|form|bits|mask|value|fields low bit first", encoding_rows(spec)),
-        constant("INSTRUCTIONS", "base|opcode|name|encoding|forms|flags|operands", all_instruction_rows(spec)),
+        constant("INSTRUCTIONS", "base|opcode|name|encoding|forms|flags|operands", all_instruction_rows(spec, arch)),
         constant("TYPES", "operand type|numbers it admits", type_rows(spec)),
         constant("CODES", "operand number|name", code_rows(spec)),
         constant("PARTS", "immediate type|field|named values", part_rows(spec)),
