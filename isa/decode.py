@@ -284,7 +284,7 @@ def build(target: Arch) -> Structure:
             continue
         plan = make_plan(target, row)
         mask, value = opcode_bits(plan.encoding, row.opcode)
-        if plan.bits > 64:
+        if mask > FIRST_WORD:
             longer.append(plan)
             continue
         entries = by_mask.setdefault(mask, {})
