@@ -12,7 +12,7 @@ Errors:  AsmError with line, column, text, what was expected, and the nearest mn
 from __future__ import annotations
 
 import difflib
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from functools import cache
 
@@ -20,7 +20,7 @@ from stuntgpu.isa import asm_modifiers
 from stuntgpu.isa.arch import Arch, EncodingRow, InstRow, arch
 from stuntgpu.isa.asm_aliases import canonical
 from stuntgpu.isa.asm_checks import check_banks, check_constant_bus
-from stuntgpu.isa.asm_lex import AsmError, Cursor, tokenize
+from stuntgpu.isa.asm_lex import AsmError, Cursor, Token, tokenize
 from stuntgpu.isa.asm_operands import READ
 from stuntgpu.isa.asm_source import Source, Statement, read_source
 from stuntgpu.isa.asm_state import State
@@ -246,14 +246,26 @@ def assemble_statement(target: Arch, text: str, pc: int, symbols: Mapping[str, i
     if tokens[0].kind != "name":
         raise AsmError(f"expected an instruction, found {tokens[0].text!r}", tokens[0].column)
     if mnemonic.startswith("v_dual_"):
-        cursor = Cursor(tokens, symbols)
-        cursor.at = 1
-        return assemble_dual(State(target, cursor, pc, {}), mnemonic)
-    best: tuple[tuple[int, bool], AsmError] | None = None
+        return assemble_pair(target, tokens, symbols)
     try:
         choices = candidates(target.name, mnemonic)
     except AsmError as e:
         raise AsmError(e.message, tokens[0].column) from None
+    return assemble_tokens(target, choices, tokens, pc, symbols)
+
+
+def assemble_pair(target: Arch, tokens: list[Token], symbols: Mapping[str, int | None]) -> bytes:
+    """Code of a dual instruction, the first token being the mnemonic of its first half."""
+    cursor = Cursor(tokens, symbols)
+    cursor.at = 1
+    return assemble_dual(State(target, cursor, 0, {}), tokens[0].text.lower())
+
+
+def assemble_tokens(
+    target: Arch, choices: Iterable[Candidate], tokens: list[Token], pc: int, symbols: Mapping[str, int | None]
+) -> bytes:
+    """Code of the first of `choices` that can hold what follows the mnemonic `tokens[0]`."""
+    best: tuple[tuple[int, bool], AsmError] | None = None
     for candidate in choices:
         cursor = Cursor(tokens, symbols)
         cursor.at = 1
@@ -264,7 +276,7 @@ def assemble_statement(target: Arch, text: str, pc: int, symbols: Mapping[str, i
             if best is None or rank >= best[0]:
                 best = rank, e
     if best is None:
-        raise Bug(f"{mnemonic}: no encoding to try")
+        raise Bug(f"{tokens[0].text}: no encoding to try")
     raise best[1]
 
 

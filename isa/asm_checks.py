@@ -51,7 +51,7 @@ def check_constant_bus(state: State, rows: tuple[InstRow, ...]) -> None:
     if len(reads) > limit:
         raise AsmError(
             f"reads {len(reads)} scalar registers or literals; at most {limit} are possible",
-            state.cursor.tokens[1].column,
+            state.cursor.tokens[0].column,
         )
 
 
