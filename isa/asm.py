@@ -16,7 +16,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from functools import cache
 
-from stuntgpu.isa import asm_modifiers
+from stuntgpu.isa import asm_gfx9, asm_imm_gfx9, asm_modifiers
 from stuntgpu.isa.arch import Arch, EncodingRow, InstRow, arch
 from stuntgpu.isa.asm_aliases import canonical
 from stuntgpu.isa.asm_checks import check_banks, check_constant_bus
@@ -24,31 +24,38 @@ from stuntgpu.isa.asm_lex import AsmError, Cursor, Token, tokenize
 from stuntgpu.isa.asm_operands import READ
 from stuntgpu.isa.asm_source import Source, Statement, read_source
 from stuntgpu.isa.asm_state import State
+from stuntgpu.isa.errata.encodings import required
 from stuntgpu.isa.errors import Bug
-from stuntgpu.isa.syntax import Syntax, syntax
+from stuntgpu.isa.syntax import WHOLE_RESULTS, Syntax, syntax
+from stuntgpu.isa.syntax_gfx9 import has_lds_form
 from stuntgpu.isa.syntax_types import Slot
 
 __all__ = ["AsmError", "assemble", "assemble_one"]
 
+#: Codes of SDWA: its mark in SRC0, a whole register, a result that keeps the rest of its register.
+SDWA, DWORD, PRESERVE = 249, 6, 2
 #: Encoding families in the order they are tried.
 ORDER = ("VOP1", "VOP2", "VOPC", "VOP3", "VOP3_SDST", "VOP3P")
-SUFFIXES: Mapping[str, tuple[tuple[str, ...], bool | None]] = {
-    # suffix -> (families, whether a DPP form is meant; None: either)
-    "_e64_dpp": (("VOP3", "VOP3_SDST", "VOP3P"), True),
-    "_e32": (("VOP1", "VOP2", "VOPC"), False),
-    "_e64": (("VOP3", "VOP3_SDST", "VOP3P"), False),
-    "_dpp": (("VOP1", "VOP2", "VOPC"), True),
+SUFFIXES: Mapping[str, tuple[tuple[str, ...], str]] = {
+    # suffix -> (families, how the name of the form begins; "": the plain form)
+    "_e64_dpp": (("VOP3", "VOP3_SDST", "VOP3P"), "dpp"),
+    "_e32": (("VOP1", "VOP2", "VOPC"), ""),
+    "_e64": (("VOP3", "VOP3_SDST", "VOP3P"), ""),
+    "_dpp": (("VOP1", "VOP2", "VOPC"), "dpp"),
+    "_sdwa": (("VOP1", "VOP2", "VOPC"), "sdwa"),
 }
 
 
 @dataclass(frozen=True, slots=True)
 class Candidate:
-    """One encoding form to try. `returns`: an atomic with its result operand, None: not one."""
+    """One encoding form to try. `returns`: an atomic with its result operand, None: not one.
+    `lds`: a load into LDS, None: it has no such form."""
 
     syntax: Syntax
     slots: tuple[Slot, ...]
     fixed: tuple[tuple[str, int], ...] = field(default=())
     returns: bool | None = None
+    lds: bool | None = None
 
 
 # ---------------------------------------------------------------- candidates
@@ -76,14 +83,14 @@ def candidates(name: str, mnemonic: str) -> tuple[Candidate, ...]:
     mnemonic = canonical(mnemonic, rows)
     found = [(r, f) for r in rows.get(mnemonic, ()) if not r.base.startswith("VOPD") for f in forms(r)]
     if not found:
-        for suffix, (bases, wants_dpp) in SUFFIXES.items():
+        for suffix, (bases, kind) in SUFFIXES.items():
             if mnemonic.endswith(suffix):
                 stem = canonical(mnemonic.removesuffix(suffix), rows)
                 found = [
                     (r, f)
                     for r in rows.get(stem, ())
                     for f in forms(r)
-                    if r.base in bases and f.startswith("dpp") == wants_dpp
+                    if r.base in bases and (f.startswith(kind) if kind else not f)
                 ]
                 break
     if not found:
@@ -99,20 +106,29 @@ def unknown(mnemonic: str, names: list[str]) -> AsmError:
 
 
 def expand(name: str, row: InstRow, form: str) -> list[Candidate]:
-    """An atomic of FLAT has two texts: with the returned register and GLC, and without."""
+    """An atomic of FLAT has two texts: with the returned register and GLC, and without; a buffer
+    load too: into registers, and into LDS."""
     s = syntax(name, row.base, row.opcode, form)
-    fixed = tuple(fixed_fields(arch(name), row).items())
+    fixed = tuple(fixed_fields(arch(name), row, form).items())
+    if has_lds_form(row) and any(slot.kind == "lds_or_data" for slot in s.slots):
+        rest = tuple(slot for slot in s.slots if slot.kind != "lds_or_data")
+        return [Candidate(s, s.slots, fixed, lds=False), Candidate(s, rest, fixed, lds=True)]
     if not any(slot.kind == "returned" for slot in s.slots):
         return [Candidate(s, s.slots, fixed)]
     plain = tuple(slot for slot in s.slots if slot.kind != "returned")
     return [Candidate(s, plain, fixed, False), Candidate(s, s.slots, fixed, True)]
 
 
-def fixed_fields(target: Arch, row: InstRow) -> dict[str, int]:
-    """Field values that text does not say."""
+def fixed_fields(target: Arch, row: InstRow, form: str) -> dict[str, int]:
+    """Field values that text does not say, or need not."""
     out: dict[str, int] = {}
     if row.base.startswith(("FLAT", "VFLAT", "VGLOBAL", "VSCRATCH")):
-        out["SADDR"] = target.null
+        out["SADDR"] = target.no_saddr
+    out |= required(target.name, row.base)
+    if form == "sdwa":
+        out |= sdwa_defaults(row)
+    if row.base == "MTBUF" and target.dialect == "gfx9":
+        out["DFMT"] = asm_imm_gfx9.DEFAULT_DATA
     if row.base == "VOP3P":
         out["OP_SEL_HI"] = 0 if row.name.startswith("V_FMA_MIX") else 7
     if row.base == "VOP3" and row.name.startswith("V_CMPX"):
@@ -121,6 +137,15 @@ def fixed_fields(target: Arch, row: InstRow) -> dict[str, int]:
         out["FORMAT"] = 1
     if "_BVH" in row.name and row.base in ("MIMG", "VIMAGE"):
         out |= {"DMASK": 15, "UNORM": 1, "R128": 1}
+    return out
+
+
+def sdwa_defaults(row: InstRow) -> dict[str, int]:
+    """Whole registers; a result keeps what it does not write."""
+    n = sum(o.role in ("S0", "S1") for o in row.operands)
+    out = {f"SRC{i}_SEL": DWORD for i in range(n)}
+    if row.base != "VOPC":
+        out |= {"DST_SEL": DWORD, "DST_UNUSED": 0 if row.name in WHOLE_RESULTS else PRESERVE}
     return out
 
 
@@ -135,6 +160,9 @@ def attempt(state: State, candidate: Candidate) -> bytes:
     if form.startswith("dpp"):
         state.fields["DPP_FORM"] = 1
         state.fields["SRC0"] = 250 if form == "dpp16" else 233
+    elif form == "sdwa":
+        state.fields["SRC0"] = SDWA
+    if form.startswith("dpp"):
         if form != "dpp8":
             state.fields |= {"ROW_MASK": 15, "BANK_MASK": 15}
     read_slots(state, candidate.slots)
@@ -147,11 +175,15 @@ def attempt(state: State, candidate: Candidate) -> bytes:
     return pack(layout, state.fields, row.opcode)
 
 
+READERS = READ | asm_gfx9.READ
+MODIFIER_MAKERS = asm_modifiers.MAKERS | asm_gfx9.MAKERS
+
+
 def read_slots(state: State, slots: tuple[Slot, ...]) -> None:
     for i, slot in enumerate(slots):
         if i:
             state.cursor.expect(",", "',' and another operand")
-        READ[slot.kind](state, slot)
+        READERS[slot.kind](state, slot)
 
 
 def read_modifiers(state: State, s: Syntax) -> None:
@@ -168,25 +200,29 @@ def read_modifiers(state: State, s: Syntax) -> None:
         cursor.at += 1
         reader(state)
         seen.add(word.text)
-    required = {"dpp16": CONTROLS, "dpp": CONTROLS, "dpp8": frozenset({"dpp8"})}.get(s.form)
-    if required is not None and not seen & required:
-        raise cursor.fail(f"one of {', '.join(sorted(required))}")
+    wanted = {"dpp16": CONTROLS, "dpp8": frozenset({"dpp8"})}.get(s.form)
+    if wanted is not None and not seen & wanted:
+        raise cursor.fail(f"one of {', '.join(sorted(wanted & readers.keys()))}")
 
 
-CONTROLS = frozenset({"quad_perm", *(n for _, n in asm_modifiers.DPP_ROWS), *asm_modifiers.DPP_NAMES.values()})
+CONTROLS = frozenset({"quad_perm"}).union(
+    *((*(word for _, word in rows), *names) for rows, names in map(asm_modifiers.dpp_controls, ("", "gfx9")))
+)
 
 
 @cache
 def modifier_readers(s: Syntax) -> dict[str, asm_modifiers.Read]:
-    return asm_modifiers.readers(s.modifiers)
+    return asm_modifiers.readers(s.modifiers, MODIFIER_MAKERS)
 
 
 def check_return(state: State, candidate: Candidate) -> None:
+    if candidate.lds is not None and candidate.lds != bool(state.fields.get("LDS")):
+        raise state.cursor.fail("lds, exactly when there is no data register")
     if candidate.returns is None:
         return
-    asked = state.fields.get("GLC", 0) or state.fields.get("TH", 0) & 1
+    asked = state.fields.get("GLC", 0) or state.fields.get("SC0", 0) or state.fields.get("TH", 0) & 1
     if candidate.returns != bool(asked):
-        raise state.cursor.fail("glc (th:TH_ATOMIC_RETURN), exactly when there is a result register")
+        raise state.cursor.fail("glc (sc0, th:TH_ATOMIC_RETURN), exactly when there is a result register")
 
 
 def choose_layout(state: State, row: InstRow, form: str) -> EncodingRow:

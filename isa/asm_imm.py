@@ -42,7 +42,10 @@ def known_bits(name: str, kind: str) -> int:
 
 
 #: Registers the tables name and LLVM prints as numbers, and those it spells another way.
-HWREG_NUMBERS = {"gfx1100": frozenset({8, 9, 13, 14, 16, 17, 25, 26, 28})}
+HWREG_NUMBERS = {
+    "gfx1100": frozenset({8, 9, 13, 14, 16, 17, 25, 26, 28}),
+    "gfx942": frozenset(range(8, 15)), "gfx950": frozenset(range(8, 15)),
+}
 HWREG_SPELLING = {
     "HW_REG_SHADER_FLAT_SCRATCH_LO": "HW_REG_FLAT_SCR_LO",
     "HW_REG_SHADER_FLAT_SCRATCH_HI": "HW_REG_FLAT_SCR_HI",

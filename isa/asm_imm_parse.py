@@ -136,7 +136,7 @@ def version(state: State) -> int:
 
 
 READERS: dict[str, Callable[[State], int]] = {
-    "hwreg": hwreg, "sendmsg": sendmsg, "sendmsg_rtn": sendmsg, "waitcnt": waitcnt,
+    "hwreg": hwreg, "sendmsg gfx11": sendmsg, "sendmsg gfx12": sendmsg, "sendmsg_rtn": sendmsg, "waitcnt": waitcnt,
     "waitcnt_depctr": depctr, "wait_alu": wait_alu, "delay": delay, "version": version,
 }  # fmt: skip
 

@@ -5,9 +5,9 @@ A reader is made for each `Modifier` of a syntax; it says which words begin it.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 
-from stuntgpu.isa import asm_imm, asm_imm_parse
+from stuntgpu.isa import asm_imm, asm_imm_parse, disasm_gfx9
 from stuntgpu.isa.asm_lex import AsmError
 from stuntgpu.isa.asm_state import State
 from stuntgpu.isa.syntax_gfx12 import SCOPES, th_values
@@ -161,11 +161,38 @@ def dpp_ctrl(m: Modifier) -> dict[str, Read]:
         return read
 
     readers: dict[str, Read] = {"quad_perm": quad}
-    for first, name in DPP_ROWS:
+    rows, names = dpp_controls(m.text)
+    for first, name in rows:
         readers[name] = row(first, 0 if first >= 0x150 else 1)
-    for value, name in DPP_NAMES.items():
-        readers[name] = lambda s, value=value: s.set("DPP_CTRL", value)  # type: ignore[misc]
+    for name, choices in names.items():
+        readers[name] = named_control(choices)
     return readers
+
+
+def dpp_controls(dialect: str) -> tuple[tuple[tuple[int, str], ...], dict[str, dict[str, int]]]:
+    """Controls with a lane count, and the others: word -> text after its colon ("" none) -> code."""
+    rows, values = (DPP_ROWS, DPP_NAMES)
+    if dialect == "gfx9":
+        rows, values = disasm_gfx9.DPP_ROWS, disasm_gfx9.DPP_NAMES
+    names: dict[str, dict[str, int]] = {}
+    for value, text in values.items():
+        name, _, argument = text.partition(":")
+        names.setdefault(name, {})[argument] = value
+    return rows, names
+
+
+def named_control(choices: dict[str, int]) -> Read:
+    def read(s: State) -> None:
+        argument = ""
+        if "" not in choices:
+            colon(s)
+            argument = s.cursor.token.text
+            if argument not in choices:
+                raise s.cursor.fail(" or ".join(choices))
+            s.cursor.at += 1
+        s.set("DPP_CTRL", choices[argument])
+
+    return read
 
 
 def dpp8(m: Modifier) -> dict[str, Read]:
@@ -302,9 +329,11 @@ MAKERS: dict[str, Callable[[Modifier], dict[str, Read]]] = {
 }  # fmt: skip
 
 
-def readers(modifiers: tuple[Modifier, ...]) -> dict[str, Read]:
+def readers(
+    modifiers: tuple[Modifier, ...], makers: Mapping[str, Callable[[Modifier], dict[str, Read]]]
+) -> dict[str, Read]:
     """Word -> reader for all modifiers of a syntax."""
     out: dict[str, Read] = {}
     for m in modifiers:
-        out |= MAKERS[m.kind](m)
+        out |= makers[m.kind](m)
     return out

@@ -16,7 +16,7 @@ INV_2PI_F64 = "0.15915494309189532"
 #: Inline float constants: value -> operand number.
 FLOAT_NUMBERS = {float(name): 240 + i for i, name in enumerate(FLOAT_NAMES[:8])}
 #: Registers that assembly names whole where the tables name halves.
-PAIRS = {"vcc_lo": "vcc", "exec_lo": "exec"}
+PAIRS = {"vcc_lo": "vcc", "exec_lo": "exec", "flat_scratch_lo": "flat_scratch", "xnack_mask_lo": "xnack_mask"}
 
 
 def registers(bits: int) -> int:
@@ -83,7 +83,7 @@ def register_numbers(name: str) -> dict[str, int]:
         for number, text in target.tables.codes.items()
         if text[0].isalpha() and not text.startswith(("DPP", "LITERAL", "SDWA"))
     }
-    names["vcc"], names["exec"] = target.vcc, target.exec
+    names |= {PAIRS[low]: names[low] for low in PAIRS if low in names}
     for text in [t for t in names if t.startswith("src_")]:
         names[text.removeprefix("src_")] = names[text]
     return names

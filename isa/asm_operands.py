@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from stuntgpu.isa import asm_imm_parse
+from stuntgpu.isa import asm_imm_gfx9, asm_imm_parse
 from stuntgpu.isa.asm_lex import AsmError, Value, float_bits
 from stuntgpu.isa.asm_names import (
     DOUBLED,
@@ -136,9 +136,30 @@ def set_half(state: State, slot: Slot, register: Register, field_value: int) -> 
     return field_value
 
 
+def want_vector(state: State, slot: Slot, register: Register | None) -> Register:
+    """A VGPR operand, or an AccVGPR where the slot admits one."""
+    if not slot.acc:
+        return want(state, register, "v", registers(slot.bits))
+    is_acc = slot.acc == "always" or (register is not None and register.file == "a")
+    found = want(state, register, "a" if is_acc else "v", registers(slot.bits))
+    set_bank(state, slot, found)
+    return found
+
+
+def set_bank(state: State, slot: Slot, register: Register) -> None:
+    """Sets the bit that makes a register an AccVGPR; operands that share it must agree."""
+    if slot.acc in ("", "always"):
+        return
+    before = state.banks.setdefault((slot.acc, slot.index), register.file)
+    if before != register.file:
+        raise AsmError("data registers must all be VGPRs or all AccVGPRs", register.column)
+    if register.file == "a":
+        state.fields[slot.acc] = state.fields.get(slot.acc, 0) | 1 << slot.index
+
+
 def read_vgpr(state: State, slot: Slot) -> None:
     def plain() -> None:
-        register = want(state, state.register(), "v", registers(slot.bits))
+        register = want_vector(state, slot, state.register())
         number = set_half(state, slot, register, register.number)
         wide = slot.field in ("SRC0", "SRC1", "SRC2")
         state.set(slot.field, number + (FIRST_VGPR if wide else 0))
@@ -233,7 +254,7 @@ def read_plain_source(state: State, slot: Slot) -> None:
         if slot.style in ("src_vgpr", "vgpr"):
             raise AsmError("expected a VGPR", column)
         state.set(slot.field, constant(state, slot, v, False, column))
-    elif register.file == "v":
+    elif register.file == "v" or (register.file == "a" and slot.acc):
         read_source_vgpr(state, slot, register)
     else:
         if slot.style in ("src_vgpr", "vgpr", "src_vgpr_or_inline"):
@@ -247,7 +268,7 @@ SCALAR_STYLES = frozenset({"ssrc", "sreg", "sdst", "sreg_m0_inl", "ssrc_lanesel"
 def read_source_vgpr(state: State, slot: Slot, register: Register) -> None:
     if slot.style in SCALAR_STYLES:
         raise AsmError("expected a scalar register or a constant", register.column)
-    want(state, register, "v", registers(slot.bits))
+    want_vector(state, slot, register)
     state.set(slot.field, FIRST_VGPR + set_half(state, slot, register, register.number))
 
 
@@ -274,8 +295,11 @@ def read_dual_y(state: State, slot: Slot) -> None:
 # ---------------------------------------------------------------- immediates, labels
 
 
+IMMEDIATES = asm_imm_parse.READERS | asm_imm_gfx9.READERS
+
+
 def read_immediate(state: State, slot: Slot) -> None:
-    reader = asm_imm_parse.READERS.get(slot.style)
+    reader = IMMEDIATES.get(slot.style)
     if reader is not None:
         state.set(slot.field, reader(state))
     else:
@@ -333,7 +357,7 @@ def read_global_addr(state: State, slot: Slot) -> None:
     state.set(slot.field, register.number)
 
     def check() -> None:
-        wanted = 2 if state.fields.get("SADDR") == state.arch.null else 1
+        wanted = 2 if state.fields.get("SADDR") == state.arch.no_saddr else 1
         if register.count != wanted:
             with_saddr = "without" if wanted == 2 else "with"
             raise AsmError(f"the address is {wanted} VGPR(s) {with_saddr} a scalar address", register.column)
@@ -351,7 +375,7 @@ def read_scratch_addr(state: State, slot: Slot) -> None:
 
 def read_saddr(state: State, slot: Slot) -> None:
     if read_off(state):
-        state.set("SADDR", state.arch.null)
+        state.set("SADDR", state.arch.no_saddr)
         return
     register = state.register()
     if register is None:

@@ -31,6 +31,7 @@ class State:
         self.row: InstRow | None = None
         self.literal: int | None = None
         self.checks: list[Callable[[], None]] = []
+        self.banks: dict[tuple[str, int], str] = {}  # bit of the encoding -> "v" or "a"
         self.names = register_numbers(target.name)
 
     def set(self, field: str, value: int) -> None:
@@ -139,6 +140,8 @@ class State:
 
     def _checked(self, prefix: str, first: int, count: int, column: int, half: str) -> Register:
         limit = {"v": 256, "a": 256, "s": self.arch.n_sgprs, "ttmp": self.arch.n_ttmp}[prefix]
+        if prefix in ("v", "a") and count > 1 and first % self.arch.vgpr_align:
+            raise AsmError(f"first register of several must be a multiple of {self.arch.vgpr_align}", column)
         if first + count > limit:
             raise AsmError(f"no register {prefix}{first + count - 1}; the last is {prefix}{limit - 1}", column)
         if prefix == "ttmp":

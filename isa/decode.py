@@ -212,9 +212,12 @@ def make_checks(target: Arch, row: InstRow, encoding: EncodingRow) -> tuple[Chec
         if operand.field == "SADDR":
             overrun &= ~(1 << target.no_saddr)
         allowed = admitted(tables, operand, field)
+        align = 1 if field.padding else alignment(operand)
+        if operand.field == "SADDR" and align > 1:
+            every = sum(1 << n for n in range(0, 1 << field.bits, align))
+            allowed, align = (allowed or every) & every | 1 << target.no_saddr, 1
         if overrun:
             allowed = (allowed or (1 << (1 << field.bits)) - 1) & ~overrun
-        align = 1 if field.padding else alignment(operand)
         if allowed or align > 1:
             every = (1 << (1 << field.bits)) - 1
             is_source = operand.type in LITERAL_TYPES

@@ -7,20 +7,18 @@ same bytes back.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from functools import cache
 
-from stuntgpu.isa import asm_imm, asm_names
+from stuntgpu.isa import asm_imm, asm_imm_gfx9, asm_names, disasm_gfx9
 from stuntgpu.isa.arch import arch
 from stuntgpu.isa.asm_names import FIRST_VGPR, LITERAL, registers
+from stuntgpu.isa.disasm_base import Fields, Print, sext, signed_hex
 from stuntgpu.isa.inst import Inst
 from stuntgpu.isa.syntax import MIX, Syntax, syntax
 from stuntgpu.isa.syntax_gfx12 import SCOPES, address_registers, th_name
 from stuntgpu.isa.syntax_image import DIMENSIONS, image_address_registers, image_data_registers
 from stuntgpu.isa.syntax_types import Modifier, Slot
-
-Fields = Mapping[str, int]
-Print = Callable[[Fields], str]
 
 # ---------------------------------------------------------------- operands
 
@@ -47,6 +45,7 @@ def print_source(name: str, slot: Slot) -> Print:
     halves = asm_names.vgpr_halves() if slot.half == "bit7" else ()
     kind = asm_names.literal_kind(slot.fmt, slot.bits)
     wide_bit, suffixes = 1 << slot.index, slot.half == "opsel"
+    acc, acc_bit, acc_names = slot.acc, slot.index, asm_names.vgprs(registers(slot.bits), "a")
 
     def show(f: Fields) -> str:
         number = f[field]
@@ -55,6 +54,8 @@ def print_source(name: str, slot: Slot) -> Print:
         if number >= FIRST_VGPR:
             if halves:
                 return halves[number - FIRST_VGPR]
+            if acc and f[acc] >> acc_bit & 1:
+                return acc_names[number - FIRST_VGPR]
             if suffixes:
                 return f"{names[number]}.{'h' if f['OP_SEL'] & wide_bit else 'l'}"
         return names[number]
@@ -64,6 +65,8 @@ def print_source(name: str, slot: Slot) -> Print:
 
 def print_vgpr(name: str, slot: Slot) -> Print:
     field, bit = slot.field, 1 << slot.index
+    if slot.acc:
+        return print_acc(slot)
     if slot.half == "bit7":
         halves = asm_names.vgpr_halves()
         show: Print = lambda f: halves[f[field]]  # noqa: E731
@@ -76,10 +79,19 @@ def print_vgpr(name: str, slot: Slot) -> Print:
     return signed(slot, show) if slot.signed else show
 
 
+def print_acc(slot: Slot) -> Print:
+    """A vector register that is an AccVGPR always, or where a bit of the encoding says so."""
+    n, field, acc, bit = registers(slot.bits), slot.field, slot.acc, slot.index
+    plain, names = asm_names.vgprs(n), asm_names.vgprs(n, "a")
+    if acc == "always":
+        return lambda f: names[f[field] & 255]
+    return lambda f: (names if f[acc] >> bit & 1 else plain)[f[field] & 255]
+
+
 def print_returned(name: str, slot: Slot) -> Print:
     """The register an atomic gives the old value to, if it does."""
-    names, field = asm_names.vgprs(registers(slot.bits)), slot.field
-    return lambda f: names[f[field]] if f.get("GLC", f.get("TH", 0) & 1) else ""
+    show = print_vgpr(name, slot)
+    return lambda f: show(f) if f.get("GLC", f.get("SC0", f.get("TH", 0) & 1)) else ""
 
 
 def print_sreg(name: str, slot: Slot) -> Print:
@@ -102,8 +114,9 @@ def print_vcc(name: str, slot: Slot) -> Print:
 def print_immediate(name: str, slot: Slot) -> Print:
     field = slot.field
     structured: dict[str, Callable[[str, int], str]] = {
-        "hwreg": asm_imm.hwreg, "sendmsg": asm_imm.sendmsg, "sendmsg_rtn": asm_imm.sendmsg,
+        "hwreg": asm_imm.hwreg, "sendmsg gfx11": asm_imm.sendmsg, "sendmsg gfx12": asm_imm.sendmsg, "sendmsg_rtn": asm_imm.sendmsg,
         "waitcnt": asm_imm.waitcnt, "waitcnt_depctr": asm_imm.depctr, "wait_alu": asm_imm.wait_alu, "delay": asm_imm.delay, "version": asm_imm.version,
+        "gpr_idx": asm_imm_gfx9.gpr_idx, "sendmsg gfx9": asm_imm_gfx9.sendmsg,
     }  # fmt: skip
     if slot.style in structured:
         show = structured[slot.style]
@@ -138,10 +151,6 @@ def print_dual_y(name: str, slot: Slot) -> Print:
 # ---------------------------------------------------------------- memory operands
 
 
-def sext(value: int, bits: int) -> int:
-    return value - (1 << bits) if value >> (bits - 1) else value
-
-
 def print_smem_offset(name: str, slot: Slot) -> Print:
     names, null = asm_names.sources(name, 32), arch(name).null
 
@@ -166,12 +175,8 @@ def print_offset24(name: str, slot: Slot) -> Print:
     return lambda f: signed_hex(sext(f["IOFFSET"], 24))
 
 
-def signed_hex(value: int) -> str:
-    return f"-{-value:#x}" if value < 0 else hex(value)
-
-
 def print_global_addr(name: str, slot: Slot) -> Print:
-    one, two, null = asm_names.vgprs(1), asm_names.vgprs(2), arch(name).null
+    one, two, null = asm_names.vgprs(1), asm_names.vgprs(2), arch(name).no_saddr
     field = slot.field
     return lambda f: (two if f["SADDR"] == null else one)[f[field]]
 
@@ -182,7 +187,7 @@ def print_scratch_addr(name: str, slot: Slot) -> Print:
 
 
 def print_saddr(name: str, slot: Slot) -> Print:
-    names, null = asm_names.sources(name, slot.bits), arch(name).null
+    names, null = asm_names.sources(name, slot.bits), arch(name).no_saddr
     return lambda f: "off" if f["SADDR"] == null else names[f["SADDR"]]
 
 
@@ -263,6 +268,7 @@ PRINT: dict[str, Callable[[str, Slot], Print]] = {
     "image_list": print_image_list, "global_addr": print_global_addr, "scratch_addr": print_scratch_addr, "saddr": print_saddr,
     "buffer_data": print_buffer_data, "buffer_addr": print_buffer_addr,
     "image_data": print_image_data, "image_addr": print_image_addr, "export": print_export, "attr": print_attr,
+    **disasm_gfx9.PRINT,
 }  # fmt: skip
 
 # ---------------------------------------------------------------- modifiers
@@ -335,19 +341,21 @@ DPP_ROWS = ((0x100, "row_shl"), (0x110, "row_shr"), (0x120, "row_ror"), (0x150, 
 DPP_NAMES = {0x140: "row_mirror", 0x141: "row_half_mirror"}
 
 
-def dpp_control(value: int) -> str:
+def dpp_control(value: int, dialect: str = "") -> str:
     if value < 0x100:
         return f"quad_perm:[{','.join(str(value >> 2 * i & 3) for i in range(4))}]"
-    if value in DPP_NAMES:
-        return DPP_NAMES[value]
-    for first, text in DPP_ROWS:
+    names, rows = (disasm_gfx9.DPP_NAMES, disasm_gfx9.DPP_ROWS) if dialect == "gfx9" else (DPP_NAMES, DPP_ROWS)
+    if value in names:
+        return names[value]
+    for first, text in rows:
         if value & 0x1F0 == first:
             return f"{text}:{value & 15}"
     return f"dpp_ctrl:{value:#x}"
 
 
 def mod_dpp_ctrl(m: Modifier) -> Print:
-    return lambda f: f" {dpp_control(f['DPP_CTRL'])}"
+    dialect = m.text
+    return lambda f: f" {dpp_control(f['DPP_CTRL'], dialect)}"
 
 
 def mod_dpp8(m: Modifier) -> Print:
@@ -425,7 +433,7 @@ MODIFIERS: dict[str, Callable[[Modifier], Print]] = {
     "dpp_ctrl": mod_dpp_ctrl, "dpp8": mod_dpp8, "dpp8_fi": mod_dpp8_fi, "ds_offset": mod_ds_offset,
     "swizzle": mod_swizzle, "smem_offset": mod_smem_offset, "format": mod_format,
     "smem_offset24": mod_smem_offset24, "th": mod_th, "scope": mod_scope, "byte_sel": mod_byte_sel,
-    "dmask": mod_dmask, "dim": mod_dim,
+    "dmask": mod_dmask, "dim": mod_dim, **disasm_gfx9.MODIFIERS,
 }  # fmt: skip
 
 # ---------------------------------------------------------------- instructions

@@ -10,6 +10,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from functools import cache
 
+from stuntgpu.isa import syntax_gfx9 as gfx9
 from stuntgpu.isa import syntax_gfx12 as gfx12
 from stuntgpu.isa.arch import Arch, InstRow, OperandRow, arch
 from stuntgpu.isa.asm_names import DOUBLED
@@ -17,6 +18,7 @@ from stuntgpu.isa.syntax_types import Modifier, Slot
 
 #: Style of sources whose NEG_HI means absolute value.
 MIX = "mix"
+MIX_NAMES = ("V_FMA_MIX", "V_MAD_MIX")
 VECTOR_BASES = ("VOP1", "VOP2", "VOPC", "VOP3", "VOP3_SDST", "VOP3P")
 SHORT_BASES = ("VOP1", "VOP2", "VOPC")
 LONG_BASES = ("VOP3", "VOP3_SDST")
@@ -43,8 +45,10 @@ def has_short_form(target: Arch, name: str) -> bool:
 
 def mnemonic(target: Arch, row: InstRow, form: str) -> str:
     """Name with the suffix that tells encodings apart."""
-    name = row.name.lower()
+    name = gfx9.SPELLING.get(row.name, row.name.lower())
     if row.base in SHORT_BASES:
+        if form == "sdwa":
+            return f"{name}_sdwa"
         if form.startswith("dpp"):
             return name if row.base == "VOPC" else f"{name}_dpp"
         return f"{name}_e32" if has_long_form(target, row.name) else name
@@ -59,7 +63,7 @@ def mnemonic(target: Arch, row: InstRow, form: str) -> str:
 
 
 def half_mode(target: Arch, row: InstRow, operand: OperandRow) -> str:
-    if operand.bits != 16 or not target.has_half_vgprs or row.name.startswith("V_FMA_MIX"):
+    if operand.bits != 16 or not target.has_half_vgprs or row.name.startswith(MIX_NAMES):
         return ""
     return "bit7" if row.base in SHORT_BASES else "opsel" if row.base != "VOP3P" else ""
 
@@ -68,27 +72,44 @@ def source_index(field: str) -> int:
     return int(field[-1])
 
 
+def sdwa_is_float(row: InstRow, operand: OperandRow) -> bool:
+    """Whether an SDWA source takes signs as floats do; the others can be sign-extended."""
+    return operand.fmt.startswith(("f", "bf")) or row.name == "V_CNDMASK_B32"
+
+
 def source_slot(target: Arch, row: InstRow, operand: OperandRow, form: str) -> Slot:
     """A source: `src` may be anything, `vgpr` is an 8-bit register field."""
     field, index = operand.field, source_index(operand.field)
     half = half_mode(target, row, operand)
     kind = "src"
+    if form == "sdwa":
+        field = "VSRC0" if field == "SRC0" else field
+        style = "float" if sdwa_is_float(row, operand) else "int"
+        return Slot("sdwa", field, operand.bits, index=index, style=style, fmt=operand.fmt)
     if form.startswith("dpp") and field == "SRC0":
         field, kind = "VSRC0", "vgpr"
     elif field.startswith("VSRC"):
         kind = "vgpr"
-    long = row.base in (*LONG_BASES, "VINTERP") or row.name.startswith("V_FMA_MIX")
+    long = row.base in (*LONG_BASES, "VINTERP") or row.name.startswith(MIX_NAMES)
     signed = long or (form.startswith("dpp") and index < 2 and row.base in SHORT_BASES)
-    style = MIX if row.name.startswith("V_FMA_MIX") else operand.type
+    style = MIX if row.name.startswith(MIX_NAMES) else operand.type
     fmt = DOUBLED if row.name == "V_PK_FMAC_F16" else operand.fmt
-    return Slot(kind, field, operand.bits, half, index, signed, style, fmt)
+    acc = "always" if operand.type == "src_accvgpr" else ""
+    return Slot(kind if not acc else "vgpr", field, operand.bits, half, index, signed and not acc, style, fmt, acc)
 
 
 def destination_slot(target: Arch, row: InstRow, operand: OperandRow) -> Slot:
     half = half_mode(target, row, operand)
     if operand.type == "vgpr":
         return Slot("vgpr", operand.field, operand.bits, half, 3)
-    return Slot("sreg", operand.field, operand.bits)
+    if operand.type == "accvgpr":
+        return Slot("vgpr", operand.field, operand.bits, acc="always")
+    return Slot("sreg", operand.field, mask_bits(target, operand))
+
+
+def mask_bits(target: Arch, operand: OperandRow) -> int:
+    """A lane mask takes a pair of scalar registers where waves have 64 lanes only."""
+    return 64 if operand.bits == 1 and target.wave_sizes[0] == 64 else operand.bits
 
 
 def is_literal_in_middle(name: str) -> bool:
@@ -108,14 +129,16 @@ def vector_slots(target: Arch, row: InstRow, form: str) -> tuple[Slot, ...]:
         if operand.role == "SIMM32":
             slots.append(Slot("literal", "LITERAL", operand.bits))
         elif operand.field == "":
-            if operand.role in ("VCC", "D0") and not row.base.startswith("VOP3"):
+            if operand.role == "D0" and form == "sdwa":
+                slots.append(Slot("sdwa_mask", "SDST", 64))
+            elif operand.role in ("VCC", "D0") and not row.base.startswith("VOP3"):
                 slots.append(Slot("vcc"))
         elif operand.role == "EXEC":
             continue
         elif operand.role in ("D0", "D1") or (operand.is_written and operand.role == "VCC"):
             slots.append(destination_slot(target, row, operand))
         elif operand.role == "VCC":
-            slots.append(Slot("sreg", operand.field, operand.bits))
+            slots.append(Slot("sreg", operand.field, mask_bits(target, operand)))
         else:
             slots.append(source_slot(target, row, operand, form))
     if is_literal_in_middle(row.name):
@@ -146,11 +169,15 @@ def op_sel_count(row: InstRow, form: str) -> int:
 DPP16_MODIFIERS = (Modifier("dpp_ctrl", "DPP_CTRL"), Modifier("hex", "ROW_MASK", "row_mask"),
                    Modifier("hex", "BANK_MASK", "bank_mask"), Modifier("one", "BOUND_CTRL", "bound_ctrl"),
                    Modifier("one", "FI", "fi"))  # fmt: skip
+#: DPP of CDNA: more controls, and no fetching from inactive lanes.
+DPP9_MODIFIERS = (Modifier("dpp_ctrl", "DPP_CTRL", "gfx9"), *DPP16_MODIFIERS[1:4])
 DPP8_MODIFIERS = (Modifier("dpp8"), Modifier("dpp8_fi", "SRC0", "fi"))
 
 
 def vector_modifiers(row: InstRow, form: str) -> tuple[Modifier, ...]:
     out: list[Modifier] = []
+    if form == "sdwa":
+        return sdwa_modifiers(row)
     if row.base == "VOP3P":
         out += packed_modifiers(row)
     elif row.name in BYTE_SELECTS and row.base == "VOP3":
@@ -164,14 +191,34 @@ def vector_modifiers(row: InstRow, form: str) -> tuple[Modifier, ...]:
         out.append(Modifier("omod", "OMOD"))
     if form == "dpp8":
         out += DPP8_MODIFIERS
-    elif form in ("dpp16", "dpp"):
+    elif form == "dpp16":
         out += DPP16_MODIFIERS
     return tuple(out)
 
 
+#: Conversions whose SDWA form selects a part of the source only.
+WHOLE_RESULTS = frozenset({"V_CVT_F32_FP8", "V_CVT_F32_BF8", "V_CVT_PK_F32_FP8", "V_CVT_PK_F32_BF8"})
+
+
+def vector_modifiers9(row: InstRow, form: str) -> tuple[Modifier, ...]:
+    return DPP9_MODIFIERS if form == "dpp16" else vector_modifiers(row, form)
+
+
+def sdwa_modifiers(row: InstRow) -> tuple[Modifier, ...]:
+    sources = tuple(Modifier("sdwa_sel", f"SRC{i}_SEL", f"src{i}_sel") for i in range(n_sources(row)) if i < 2)
+    if row.base == "VOPC":
+        return sources
+    if row.name in WHOLE_RESULTS:
+        return (Modifier("flag", "CLAMP", "clamp"), Modifier("omod", "OMOD"), *sources)
+    return (
+        Modifier("flag", "CLAMP", "clamp"), Modifier("omod", "OMOD"),
+        Modifier("sdwa_sel", "DST_SEL", "dst_sel"), Modifier("sdwa_unused", "DST_UNUSED", "dst_unused"), *sources,
+    )  # fmt: skip
+
+
 def packed_modifiers(row: InstRow) -> list[Modifier]:
     n = n_sources(row)
-    mix = row.name.startswith("V_FMA_MIX")
+    mix = row.name.startswith(MIX_NAMES)
     sparse = row.name.startswith("V_SWMMAC")
     out = [
         Modifier("number" if sparse else "list", "OP_SEL", "index_key" if sparse else "op_sel", n),
@@ -209,12 +256,14 @@ STYLES = frozenset({
 })  # fmt: skip
 
 
-def immediate_slot(row: InstRow, operand: OperandRow) -> Slot:
+def immediate_slot(target: Arch, row: InstRow, operand: OperandRow) -> Slot:
     style = operand.type
+    if row.name in gfx9.INDEX_MODES:
+        return Slot("imm", operand.field, operand.bits, style="gpr_idx")
     if style == "label" and row.name.startswith(("S_CBRANCH", "S_BRANCH", "S_CALL", "S_SUBV")):
         return Slot("label", operand.field, 16)
     if style in STYLES:
-        return Slot("imm", operand.field, 16, style=style)
+        return Slot("imm", operand.field, 16, style=f"sendmsg {target.dialect}" if style == "sendmsg" else style)
     counter = row.name.startswith("S_WAIT_") and row.name.endswith("CNT")
     in_hex = row.name in HEX_NAMES or counter or (row.base == "SOPK" and style == "simm16")
     return Slot("imm", operand.field, 16, style="hex" if in_hex else "short")
@@ -225,8 +274,8 @@ def scalar_slots(target: Arch, row: InstRow, form: str) -> tuple[Slot, ...]:
     for operand in row.operands:
         if not operand.field:
             continue
-        if operand.field == "SIMM16" or operand.type == "sendmsg_rtn":
-            slots.append(immediate_slot(row, operand))
+        if operand.field == "SIMM16" or operand.type in ("sendmsg_rtn", "simm4"):
+            slots.append(immediate_slot(target, row, operand))
         elif operand.field == "LITERAL":
             slots.append(Slot("literal", "LITERAL", 32, style="short"))
         elif operand.field == "SDST":
@@ -407,13 +456,16 @@ FAMILIES = {
     "VIMAGE": IMAGE12, "VSAMPLE": IMAGE12,
 }  # fmt: skip
 
+VALU9 = dict.fromkeys(SHORT_BASES, (vector_slots, vector_modifiers9))
+DIALECTS = {"gfx9": FAMILIES | VALU9 | gfx9.FAMILIES, "gfx11": FAMILIES, "gfx12": FAMILIES}
+
 
 @cache
 def syntax(name: str, base: str, opcode: int, form: str) -> Syntax:
     """Syntax of a row of architecture `name`; `base` is that of the table ("VOPDX" for a half)."""
     target = arch(name)
     row = target.tables.by_base[base, opcode]
-    slots, modifiers = FAMILIES[base]
+    slots, modifiers = DIALECTS[target.dialect][base]
     if base == "SMEM" and target.tables.encodings[row.encoding].has("IOFFSET"):
         slots, modifiers = gfx12.smem_slots, gfx12.smem_modifiers
     return Syntax(

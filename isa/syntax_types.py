@@ -15,6 +15,7 @@ class Slot:
     index   bit of NEG, ABS, OP_SEL that speaks of it (3: destination).
     signed  NEG and ABS apply.
     style   further detail of the kind (format of an immediate).
+    acc     field whose bit `index` makes a VGPR an AccVGPR; "always": it is one; "": it never is.
     """
 
     kind: str
@@ -25,6 +26,7 @@ class Slot:
     signed: bool = False
     style: str = ""
     fmt: str = ""
+    acc: str = ""
 
 
 @dataclass(frozen=True, slots=True)

@@ -21,6 +21,21 @@ DROPPED = {
 NO_LOADS_TO_LDS = frozenset({"gfx1100"})
 
 
+#: (base, name prefix and suffix) whose rows belong to another encoding: the fields are those of the matrix
+#: instructions (LLVM's encodings of cbsz, abid and blgp).
+MOVED = (("VOP3P", "V_MFMA_", "_XF32", "VOP3P_MFMA"),)
+#: Operand numbers the vendor's table leaves out, with their names.
+EXTRA_SOURCES = {"gfx942": {239: "SRC_POPS_EXITING_WAVE_ID"}, "gfx950": {239: "SRC_POPS_EXITING_WAVE_ID"}}
+
+
+def encoding_of(base: str, name: str, encoding: str) -> tuple[str, str]:
+    """(base, encoding) of a row of the vendor's table."""
+    for wrong, start, end, right in MOVED:
+        if base == wrong and name.startswith(start) and name.endswith(end):
+            return right, right
+    return base, encoding
+
+
 #: Fields of an encoding that hold one value in every instruction of it.
 REQUIRED = {
     ("gfx950", "VOP3PX2"): {"ABID": 1, "NEG": 0, "NEG_HI": 0},

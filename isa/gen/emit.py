@@ -10,6 +10,7 @@ import re
 from collections.abc import Iterable
 from itertools import pairwise
 
+from stuntgpu.isa.errata.encodings import EXTRA_SOURCES, encoding_of
 from stuntgpu.isa.errata.operands import mended
 from stuntgpu.isa.errors import SpecError
 from stuntgpu.isa.gen import roles
@@ -92,10 +93,11 @@ def instruction_rows(spec: Spec, instruction: Instruction, arch: str) -> Iterabl
         owner[1].append(short)
     flags = " ".join(sorted(instruction.flags))
     for (base, half), (form, shorts) in rows.items():
+        base, encoding = encoding_of(base, instruction.name, form.encoding)
         operands = mended(arch, base, instruction.name, roles.render(base, instruction, form))
         forms = " ".join(sorted(shorts))
         yield (
-            f"{base}{half}|{form.opcode}|{instruction.name}|{form.encoding}|{forms}|{flags}|{operands}"
+            f"{base}{half}|{form.opcode}|{instruction.name}|{encoding}|{forms}|{flags}|{operands}"
         )
 
 
@@ -142,18 +144,21 @@ def ranges(values: Iterable[int]) -> str:
     return " ".join(str(a) if a == b else f"{a}-{b}" for a, b in out)
 
 
-def type_rows(spec: Spec) -> Iterable[str]:
+def type_rows(spec: Spec, arch: str) -> Iterable[str]:
+    extra = EXTRA_SOURCES.get(arch, {})
     for name in sorted(spec.types):
-        codes = closure(spec, name)
+        codes = set(closure(spec, name).values())
+        codes |= {v for v in extra if v - 1 in codes}  # where its neighbour goes, it goes
         if codes:
-            yield f"{short(name)}|{ranges(codes.values())}"
+            yield f"{short(name)}|{ranges(codes)}"
 
 
-def code_rows(spec: Spec) -> Iterable[str]:
+def code_rows(spec: Spec, arch: str) -> Iterable[str]:
     """Names of scalar source numbers that do not follow a pattern: registers and constants."""
     codes = {
         (v, n) for n, v in closure(spec, "OPR_SRC").items() if not PLAIN_CODE.fullmatch(n)
     }
+    codes |= set(EXTRA_SOURCES.get(arch, {}).items())
     return (f"{value}|{name}" for value, name in sorted(codes))
 
 
@@ -189,8 +194,8 @@ def tables(spec: Spec, arch: str, header: str) -> str:
         f'"""Encodings, opcodes and operands of {arch} ({spec.architecture})."""\n',
         constant("ENCODINGS", "name|base|form|bits|mask|value|fields low bit first", encoding_rows(spec)),
         constant("INSTRUCTIONS", "base|opcode|name|encoding|forms|flags|operands", all_instruction_rows(spec, arch)),
-        constant("TYPES", "operand type|numbers it admits", type_rows(spec)),
-        constant("CODES", "operand number|name", code_rows(spec)),
+        constant("TYPES", "operand type|numbers it admits", type_rows(spec, arch)),
+        constant("CODES", "operand number|name", code_rows(spec, arch)),
         constant("PARTS", "immediate type|field|named values", part_rows(spec)),
         constant("ENUMS", "operand type|value|name", enumerations(spec)),
     ]

@@ -1271,10 +1271,10 @@ VOP3P|48|V_PK_FMA_F32|ENC_VOP3P|||D0=VDST:w:vgpr:f32x2:64 S0=SRC0:r:src_nolit:f3
 VOP3P|49|V_PK_MUL_F32|ENC_VOP3P|||D0=VDST:w:vgpr:f32x2:64 S0=SRC0:r:src_nolit:f32x2:64 S1=SRC1:r:src_simple:f32x2:64
 VOP3P|50|V_PK_ADD_F32|ENC_VOP3P|||D0=VDST:w:vgpr:f32x2:64 S0=SRC0:r:src_nolit:f32x2:64 S1=SRC1:r:src_simple:f32x2:64
 VOP3P|51|V_PK_MOV_B32|ENC_VOP3P|||D0=VDST:w:vgpr:b32x2:64 S0=SRC0:r:src_nolit:b32x2:64 S1=SRC1:r:src_simple:b32x2:64
-VOP3P|62|V_MFMA_F32_16X16X8_XF32|ENC_VOP3P|||D0=VDST:w:vgpr_or_accvgpr:f32x4:128 S0=SRC0:r:src_vgpr_or_accvgpr:f32x2:64 S1=SRC1:r:src_vgpr_or_accvgpr:f32x2:64 S2=SRC2:r:src_vgpr_or_accvgpr_or_const:f32x4:128
-VOP3P|63|V_MFMA_F32_32X32X4_XF32|ENC_VOP3P|||D0=VDST:w:vgpr_or_accvgpr:f32x16:512 S0=SRC0:r:src_vgpr_or_accvgpr:f32x2:64 S1=SRC1:r:src_vgpr_or_accvgpr:f32x2:64 S2=SRC2:r:src_vgpr_or_accvgpr_or_const:f32x16:512
 VOP3P|88|V_ACCVGPR_READ|ENC_VOP3P|||D0=VDST:w:vgpr:b32:32 S0=SRC0:r:src_accvgpr:b32:32
 VOP3P|89|V_ACCVGPR_WRITE|ENC_VOP3P|||D0=VDST:w:accvgpr:b32:32 S0=SRC0:r:src_nolit:b32:32
+VOP3P_MFMA|62|V_MFMA_F32_16X16X8_XF32|VOP3P_MFMA|||D0=VDST:w:vgpr_or_accvgpr:f32x4:128 S0=SRC0:r:src_vgpr_or_accvgpr:f32x2:64 S1=SRC1:r:src_vgpr_or_accvgpr:f32x2:64 S2=SRC2:r:src_vgpr_or_accvgpr_or_const:f32x4:128
+VOP3P_MFMA|63|V_MFMA_F32_32X32X4_XF32|VOP3P_MFMA|||D0=VDST:w:vgpr_or_accvgpr:f32x16:512 S0=SRC0:r:src_vgpr_or_accvgpr:f32x2:64 S1=SRC1:r:src_vgpr_or_accvgpr:f32x2:64 S2=SRC2:r:src_vgpr_or_accvgpr_or_const:f32x16:512
 VOP3P_MFMA|64|V_MFMA_F32_32X32X1_2B_F32|VOP3P_MFMA|||D0=VDST:w:vgpr_or_accvgpr:f32x32:1024 S0=SRC0:r:src_vgpr_or_accvgpr:f32:32 S1=SRC1:r:src_vgpr_or_accvgpr:f32:32 S2=SRC2:r:src_vgpr_or_accvgpr_or_const:f32x32:1024
 VOP3P_MFMA|65|V_MFMA_F32_16X16X1_4B_F32|VOP3P_MFMA|||D0=VDST:w:vgpr_or_accvgpr:f32x16:512 S0=SRC0:r:src_vgpr_or_accvgpr:f32:32 S1=SRC1:r:src_vgpr_or_accvgpr:f32:32 S2=SRC2:r:src_vgpr_or_accvgpr_or_const:f32x16:512
 VOP3P_MFMA|66|V_MFMA_F32_4X4X1_16B_F32|VOP3P_MFMA|||D0=VDST:w:vgpr_or_accvgpr:f32x4:128 S0=SRC0:r:src_vgpr_or_accvgpr:f32:32 S1=SRC1:r:src_vgpr_or_accvgpr:f32:32 S2=SRC2:r:src_vgpr_or_accvgpr_or_const:f32x4:128
@@ -1538,19 +1538,19 @@ sdst_exec|126-127
 sdst_m0|124
 sdst_null|125
 smem_offset|0-125
-src|0-208 235-238 240-253 255-511
+src|0-208 235-253 255-511
 src_accvgpr|256-511
-src_nolds|0-208 235-238 240-253 255-511
-src_nolit|0-208 235-238 240-248 251-253 256-511
-src_simple|0-208 235-238 240-248 251-253 256-511
+src_nolds|0-208 235-253 255-511
+src_nolit|0-208 235-248 251-253 256-511
+src_simple|0-208 235-248 251-253 256-511
 src_vgpr|256-511
 src_vgpr_or_accvgpr|256-511
 src_vgpr_or_accvgpr_or_const|128-208 240-248 256-511
 sreg|0-123
 sreg_novcc|0-123
-ssrc|0-208 235-238 240-248 251-253 255
+ssrc|0-208 235-248 251-253 255
 ssrc_lanesel|0-124 128-208
-ssrc_nolit|0-208 235-238 240-248 251-253
+ssrc_nolit|0-208 235-248 251-253
 ssrc_special_scc|253
 vcc|106-107
 vgpr|0-255
@@ -1574,6 +1574,7 @@ CODES = """\
 236|SRC_SHARED_LIMIT
 237|SRC_PRIVATE_BASE
 238|SRC_PRIVATE_LIMIT
+239|SRC_POPS_EXITING_WAVE_ID
 240|0.5
 241|-0.5
 242|1.0

@@ -1642,19 +1642,19 @@ sdst_exec|126-127
 sdst_m0|124
 sdst_null|125
 smem_offset|0-125
-src|0-208 235-238 240-253 255-511
+src|0-208 235-253 255-511
 src_accvgpr|256-511
-src_nolds|0-208 235-238 240-253 255-511
-src_nolit|0-208 235-238 240-248 251-253 256-511
-src_simple|0-208 235-238 240-248 251-253 256-511
+src_nolds|0-208 235-253 255-511
+src_nolit|0-208 235-248 251-253 256-511
+src_simple|0-208 235-248 251-253 256-511
 src_vgpr|256-511
 src_vgpr_or_accvgpr|256-511
 src_vgpr_or_accvgpr_or_const|128-208 240-248 256-511
 sreg|0-123
 sreg_novcc|0-123
-ssrc|0-208 235-238 240-248 251-253 255
+ssrc|0-208 235-248 251-253 255
 ssrc_lanesel|0-124 128-208
-ssrc_nolit|0-208 235-238 240-248 251-253
+ssrc_nolit|0-208 235-248 251-253
 ssrc_special_scc|253
 vcc|106-107
 vgpr|0-255
@@ -1678,6 +1678,7 @@ CODES = """\
 236|SRC_SHARED_LIMIT
 237|SRC_PRIVATE_BASE
 238|SRC_PRIVATE_LIMIT
+239|SRC_POPS_EXITING_WAVE_ID
 240|0.5
 241|-0.5
 242|1.0
