@@ -10,14 +10,21 @@ from stuntgpu.isa.asm_names import FIRST_VGPR, LITERAL, constant_name
 from stuntgpu.isa.asm_state import State
 
 VALU_BASES = ("VOP1", "VOP2", "VOPC", "VOP3", "VOP3_SDST", "VOP3P")
+SDWA = 249
 #: Operations that can read one scalar operand only, whatever the architecture allows.
 ONE_SCALAR = frozenset({"V_LSHLREV_B64", "V_LSHRREV_B64", "V_ASHRREV_I64"})
 
 
 def scalar_reads(state: State, row: InstRow) -> Iterable[int]:
     """Numbers of scalar registers, and LITERAL, that the vector instruction reads."""
+    sdwa = state.fields.get("SRC0") == SDWA and any(f.endswith("_SEL") for f in state.fields)
     for operand in row.operands:
         if not operand.is_read or operand.role in ("EXEC", "M0"):
+            continue
+        if sdwa and operand.field in ("SRC0", "VSRC1"):
+            number = state.fields.get("VSRC0" if operand.field == "SRC0" else "VSRC1", 0)
+            if state.fields.get(f"S{operand.field[-1]}") and is_scalar(state.arch, number):
+                yield number
             continue
         if not operand.field:
             yield state.arch.vcc
@@ -25,6 +32,8 @@ def scalar_reads(state: State, row: InstRow) -> Iterable[int]:
         number = state.fields.get(operand.field, 0)
         if operand.field == "LITERAL":
             yield LITERAL
+        elif operand.type == "ssrc_lanesel" and number == state.arch.m0:
+            continue  # selects a lane without the bus
         elif operand.type != "vgpr" and is_scalar(state.arch, number):
             yield number
 

@@ -120,6 +120,29 @@ def split_format(m: Modifier) -> dict[str, Read]:
     return {m.text: read}
 
 
+# ---------------------------------------------------------------- vector ALU
+
+
+def bitop3(m: Modifier) -> dict[str, Read]:
+    def read(state: State) -> None:
+        colon(state)
+        value = state.unsigned(8, "a truth table of 8 bits")
+        state.set("OMOD", value >> 6)
+        state.set("ABS", value >> 3 & 7)
+        state.set("NEG", value & 7)
+
+    return {m.text: read}
+
+
+def op_sel_bit(m: Modifier) -> dict[str, Read]:
+    def read(state: State) -> None:
+        colon(state)
+        value = state.unsigned(1, "0 or 1")
+        state.set("OP_SEL", state.fields.get("OP_SEL", 0) & ~(1 << m.count) | value << m.count)
+
+    return {m.text: read}
+
+
 # ---------------------------------------------------------------- matrix
 
 
@@ -146,5 +169,5 @@ READ: dict[str, Callable[[State, Slot], None]] = {
 }  # fmt: skip
 MAKERS: dict[str, Callable[[Modifier], dict[str, Read]]] = {
     "sdwa_sel": lambda m: chosen(m, SELECTS), "sdwa_unused": lambda m: chosen(m, UNUSED),
-    "smem_enabled": smem_enabled, "split_format": split_format,
+    "smem_enabled": smem_enabled, "split_format": split_format, "bitop3": bitop3, "op_sel_bit": op_sel_bit,
 }  # fmt: skip

@@ -65,12 +65,13 @@ def constant_name(number: int, bits: int) -> str | None:
 
 
 @cache
-def sources(name: str, bits: int) -> tuple[str, ...]:
-    """Texts of the 512 source numbers for an operand of `bits` (VGPRs without halves)."""
+def sources(name: str, bits: int, element_bits: int = 0) -> tuple[str, ...]:
+    """Texts of the 512 source numbers for an operand of `bits` (VGPRs without halves), whose
+    constants are of `element_bits` (0: of `bits` as well)."""
     target, n = arch(name), registers(bits)
     out = []
     for number in range(FIRST_VGPR):
-        out.append(constant_name(number, bits) or scalar_name(target, number, n))
+        out.append(constant_name(number, element_bits or bits) or scalar_name(target, number, n))
     return (*out, *vgprs(n))
 
 
@@ -103,8 +104,10 @@ DOUBLED = "f16x2 doubled"
 
 def literal_kind(fmt: str, bits: int) -> str:
     """How assembly text reads a number for an operand: "f16", "f16x2", "bf16", "i64", "f64", "i32"..."""
+    if fmt.startswith("f64"):
+        return "f64"
     if bits == 64:
-        return "f64" if fmt == "f64" else "i64"
+        return "i64"
     if fmt in ("f16", "f16x2", "bf16", "bf16x2", DOUBLED):
         return fmt
     return "i16" if bits == 16 else "i32"

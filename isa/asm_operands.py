@@ -19,6 +19,7 @@ from stuntgpu.isa.asm_names import (
     registers,
 )
 from stuntgpu.isa.asm_state import Register, State
+from stuntgpu.isa.decode import LITERAL_TYPES
 from stuntgpu.isa.syntax import MIX
 from stuntgpu.isa.syntax_gfx12 import address_registers
 from stuntgpu.isa.syntax_image import image_address_registers, image_data_registers
@@ -83,7 +84,7 @@ def constant(state: State, slot: Slot, v: Value, forced: bool, column: int) -> i
 
 def literal_allowed(state: State, slot: Slot) -> bool:
     row = state.row
-    if row is None or slot.style not in ("src", "ssrc", "sreg_literal", MIX):
+    if row is None or slot.style not in (*LITERAL_TYPES, MIX):
         return False
     if row.base.startswith("VOPD") or "LITERAL" in row.operand_text:
         return True

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 
 from stuntgpu.isa.arch import Arch, InstRow
 from stuntgpu.isa.asm_lex import AsmError, Cursor, Value
-from stuntgpu.isa.asm_names import register_numbers
+from stuntgpu.isa.asm_names import PAIRS, register_numbers
 
 
 @dataclass(frozen=True, slots=True)
@@ -90,7 +90,7 @@ class State:
 
     def _width(self, name: str) -> int:
         """Registers a named scalar stands for; 0: as many as wanted."""
-        if name in ("vcc", "exec"):
+        if name in PAIRS.values():
             return 2
         return 0 if name == "null" or name.startswith(("src_", "shared", "private", "pops", "scc")) else 1
 

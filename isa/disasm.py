@@ -41,7 +41,8 @@ def signed(slot: Slot, plain: Print) -> Print:
 
 
 def print_source(name: str, slot: Slot) -> Print:
-    names, field = asm_names.sources(name, slot.bits), slot.field
+    element_bits = 64 if slot.fmt.startswith("f64") else 0
+    names, field = asm_names.sources(name, slot.bits, element_bits), slot.field
     halves = asm_names.vgpr_halves() if slot.half == "bit7" else ()
     kind = asm_names.literal_kind(slot.fmt, slot.bits)
     wide_bit, suffixes = 1 << slot.index, slot.half == "opsel"

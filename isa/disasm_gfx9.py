@@ -101,13 +101,29 @@ def print_formatted(name: str, slot: Slot) -> Print:
     return show
 
 
+def mod_bitop3(m: Modifier) -> Print:
+    """The truth table, in three fields; 0 is not printed."""
+
+    def show(f: Fields) -> str:
+        value = f["OMOD"] << 6 | f["ABS"] << 3 | f["NEG"]
+        return f" {m.text}:{value if value <= 10 else hex(value)}" if value else ""
+
+    return show
+
+
+def mod_op_sel_bit(m: Modifier) -> Print:
+    """A bit of OP_SEL with a name of its own."""
+    text, bit = f" {m.text}:1", m.count
+    return lambda f: text if f["OP_SEL"] >> bit & 1 else ""
+
+
 PRINT: dict[str, Callable[[str, Slot], Print]] = {
     "sdwa": print_sdwa, "sdwa_mask": print_sdwa_mask, "smem_enabled": print_smem_enabled,
     "lds_or_data": print_lds_or_data, "formatted": print_formatted,
 }  # fmt: skip
 MODIFIERS: dict[str, Callable[[Modifier], Print]] = {
     "sdwa_sel": mod_sdwa_sel, "sdwa_unused": mod_sdwa_unused, "smem_enabled": mod_smem_enabled,
-    "split_format": mod_split_format,
+    "split_format": mod_split_format, "bitop3": mod_bitop3, "op_sel_bit": mod_op_sel_bit,
 }  # fmt: skip
 
 # ---------------------------------------------------------------- DPP

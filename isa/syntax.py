@@ -18,6 +18,7 @@ from stuntgpu.isa.syntax_types import Modifier, Slot
 
 #: Style of sources whose NEG_HI means absolute value.
 MIX = "mix"
+BITOP = "V_BITOP3"
 MIX_NAMES = ("V_FMA_MIX", "V_MAD_MIX")
 VECTOR_BASES = ("VOP1", "VOP2", "VOPC", "VOP3", "VOP3_SDST", "VOP3P")
 SHORT_BASES = ("VOP1", "VOP2", "VOPC")
@@ -74,6 +75,8 @@ def source_index(field: str) -> int:
 
 def sdwa_is_float(row: InstRow, operand: OperandRow) -> bool:
     """Whether an SDWA source takes signs as floats do; the others can be sign-extended."""
+    if row.name.startswith("V_LDEXP") and operand.role == "S1":
+        return False  # the exponent
     return operand.fmt.startswith(("f", "bf")) or row.name == "V_CNDMASK_B32"
 
 
@@ -91,6 +94,7 @@ def source_slot(target: Arch, row: InstRow, operand: OperandRow, form: str) -> S
     elif field.startswith("VSRC"):
         kind = "vgpr"
     long = row.base in (*LONG_BASES, "VINTERP") or row.name.startswith(MIX_NAMES)
+    long = long and not row.name.startswith(BITOP)
     signed = long or (form.startswith("dpp") and index < 2 and row.base in SHORT_BASES)
     style = MIX if row.name.startswith(MIX_NAMES) else operand.type
     fmt = DOUBLED if row.name == "V_PK_FMAC_F16" else operand.fmt
@@ -200,8 +204,25 @@ def vector_modifiers(row: InstRow, form: str) -> tuple[Modifier, ...]:
 WHOLE_RESULTS = frozenset({"V_CVT_F32_FP8", "V_CVT_F32_BF8", "V_CVT_PK_F32_FP8", "V_CVT_PK_F32_BF8"})
 
 
+#: VOP3 instructions of CDNA whose op_sel has an entry for a third source that they have not.
+FOUR_OP_SELS = frozenset({
+    "V_CVT_SR_FP8_F32", "V_CVT_SR_BF8_F32", "V_CVT_SCALEF32_PK_FP4_F16", "V_CVT_SCALEF32_PK_FP4_BF16",
+})  # fmt: skip
+
+
 def vector_modifiers9(row: InstRow, form: str) -> tuple[Modifier, ...]:
-    return DPP9_MODIFIERS if form == "dpp16" else vector_modifiers(row, form)
+    if form == "dpp16":
+        return DPP9_MODIFIERS
+    if row.base != "VOP3":
+        return vector_modifiers(row, form)
+    if row.name.startswith(BITOP):  # its table stands where the signs and OMOD of others do
+        halves = (Modifier("op_sel", "OP_SEL", "op_sel", 4),) if row.name.endswith("B16") else ()
+        return (Modifier("bitop3", "OMOD", "bitop3"), *halves)
+    if row.name.startswith("V_PERMLANE"):
+        return (Modifier("op_sel_bit", "OP_SEL", "bound_ctrl", 1), Modifier("op_sel_bit", "OP_SEL", "fi", 0))
+    if row.name in FOUR_OP_SELS:
+        return (Modifier("op_sel", "OP_SEL", "op_sel", 4), Modifier("flag", "CLAMP", "clamp"), Modifier("omod", "OMOD"))
+    return vector_modifiers(row, form)
 
 
 def sdwa_modifiers(row: InstRow) -> tuple[Modifier, ...]:
@@ -456,7 +477,7 @@ FAMILIES = {
     "VIMAGE": IMAGE12, "VSAMPLE": IMAGE12,
 }  # fmt: skip
 
-VALU9 = dict.fromkeys(SHORT_BASES, (vector_slots, vector_modifiers9))
+VALU9 = dict.fromkeys((*SHORT_BASES, "VOP3"), (vector_slots, vector_modifiers9))
 DIALECTS = {"gfx9": FAMILIES | VALU9 | gfx9.FAMILIES, "gfx11": FAMILIES, "gfx12": FAMILIES}
 
 
