@@ -162,9 +162,8 @@ def attempt(state: State, candidate: Candidate) -> bytes:
         state.fields["SRC0"] = 250 if form == "dpp16" else 233
     elif form == "sdwa":
         state.fields["SRC0"] = SDWA
-    if form.startswith("dpp"):
-        if form != "dpp8":
-            state.fields |= {"ROW_MASK": 15, "BANK_MASK": 15}
+    if form == "dpp16":
+        state.fields |= {"ROW_MASK": 15, "BANK_MASK": 15}
     read_slots(state, candidate.slots)
     read_modifiers(state, candidate.syntax)
     for check in state.checks:

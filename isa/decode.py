@@ -432,9 +432,9 @@ def longer_plan(tree: Structure, plan: Plan, word: int, code: bytes | memoryview
     for longer in tree.longer:
         mask, value = opcode_bits(longer.encoding, longer.row.opcode)
         size = longer.bits // 8
-        if word & mask & FIRST_WORD == value & FIRST_WORD and len(code) - offset >= size:
-            if read_words(code, offset, size) & mask == value:
-                return longer
+        begins = word & mask & FIRST_WORD == value & FIRST_WORD and len(code) - offset >= size
+        if begins and read_words(code, offset, size) & mask == value:
+            return longer
     return plan
 
 
