@@ -14,8 +14,10 @@ from __future__ import annotations
 from functools import lru_cache
 
 from stuntgpu.isa.arch import Arch, OperandRow, arch
+from stuntgpu.isa.decode import VGPR_TYPES
+from stuntgpu.isa.decode_rules import format_registers
 from stuntgpu.isa.errors import SpecError
-from stuntgpu.isa.inst import Inst, Kind, Operand
+from stuntgpu.isa.inst import WHOLE, Inst, Kind, Operand
 
 LITERAL = 255
 FIRST_VGPR = 256
@@ -36,6 +38,8 @@ NOT_FETCHED = frozenset({"MEM", "LDS", "PC"})
 HALVES_BY_BIT_7 = frozenset({"VOP1", "VOP2", "VOPC"})
 SCALAR_TYPES = frozenset({"sreg", "sdst", "sdst_null", "exec", "vcc", "sdst_exec", "sdst_m0"})
 IMMEDIATE_FIELDS = frozenset({"SIMM16", "ATTR", "TGT", "TARGET"})
+#: Types of immediates that stand in fields of registers.
+IMMEDIATE_TYPES = ("sendmsg_rtn", "simm")
 
 
 def is_float(fmt: str) -> bool:
@@ -93,11 +97,16 @@ class _Reader:
         self.inst, self.arch = inst, target
         self.fields = inst.fields
         self.dpp = "VSRC0" in inst.fields and "SRC0" in inst.fields
+        self.sdwa = "SRC0_SEL" in inst.fields
+        self.is_multi_format = inst.name.endswith("_F8F6F4")
 
     # ---- where
 
     def number(self, row: OperandRow) -> tuple[int, bool]:
-        """(register or source number, whether it is a VGPR)."""
+        """(register or source number, whether it is a vector register)."""
+        if self.sdwa and row.field in ("SRC0", "VSRC1"):
+            i = row.field[-1]
+            return self.fields[f"VSRC{i}"], not self.fields[f"S{i}"]
         if self.dpp and row.field == "SRC0":
             return self.fields["VSRC0"], True
         if row.field not in self.fields:
@@ -111,19 +120,39 @@ class _Reader:
             return value % FIRST_VGPR, True
         if field.bits == 9:
             return (value - FIRST_VGPR, True) if value >= FIRST_VGPR else (value, False)
-        return value, row.type in ("vgpr", "src_vgpr") and field.bits == 8
+        return value, row.type in VGPR_TYPES and field.bits == 8
+
+    def vector_kind(self, row: OperandRow) -> Kind:
+        """VGPR, or AccVGPR where the operand's type or a bit of the encoding says so."""
+        if row.type in ("accvgpr", "src_accvgpr"):
+            return Kind.AGPR
+        if "accvgpr" not in row.type:
+            return Kind.VGPR
+        f = self.fields
+        if "ACC_CD" not in f:
+            return Kind.AGPR if f["ACC"] else Kind.VGPR
+        is_acc = f["ACC"] >> int(row.field[-1]) & 1 if row.field in ("SRC0", "SRC1") else f["ACC_CD"]
+        return Kind.AGPR if is_acc else Kind.VGPR
+
+    def size(self, row: OperandRow) -> int:
+        """Bits of the operand; those of the F8F6F4 matrix instructions depend on the format."""
+        if row.field in ("SRC0", "SRC1") and self.is_multi_format:
+            return 32 * format_registers(self.fields["BLGP" if row.field == "SRC1" else "CBSZ"])
+        return row.bits
 
     def fixed(self, row: OperandRow) -> Operand:
         """An operand without a field."""
         a = self.arch
         registers = {"VCC": a.vcc, "D0": a.vcc, "EXEC": a.exec, "M0": a.m0}
+        if row.role == "D0" and self.fields.get("SD"):  # an SDWA comparison that names its mask
+            return self.make(row, Kind.SGPR, self.fields["SDST"])
         if row.role == "SCC":
             return self.make(row, Kind.SPECIAL, a.scc)
         return self.make(row, Kind.SGPR, registers[row.role])
 
     def make(self, row: OperandRow, kind: Kind, reg: int, value: int = 0) -> Operand:
         return Operand(
-            row.role, row.field, kind, reg, value, row.bits, row.fmt,
+            row.role, row.field, kind, reg, value, self.size(row), row.fmt,
             is_read=row.is_read, is_written=row.is_written,
         )  # fmt: skip
 
@@ -136,8 +165,8 @@ class _Reader:
     def modified(self, row: OperandRow, kind: Kind, reg: int, value: int) -> Operand:
         i = self.index(row)
         f, bit = self.fields, 1 << i
-        source = i < 3 and is_float_or_raw(row.fmt)
-        neg = bool(f.get("NEG", 0) & bit) or bool(f.get(f"SRC{i}_NEG", 0))
+        source = i < 3 and is_float_or_raw(row.fmt) and not self.inst.name.startswith("V_BITOP3")
+        neg = bool(self.negations & bit) or bool(f.get(f"SRC{i}_NEG", 0))
         absolute = bool(f.get("ABS", 0) & bit) or bool(f.get(f"SRC{i}_ABS", 0))
         half, half_hi = 0, 0
         if self.inst.base == "VOP3P":
@@ -145,15 +174,30 @@ class _Reader:
         elif row.bits == 16 and kind is not Kind.CONST:
             half, reg = self.half(i, kind, reg)
         return Operand(
-            row.role, row.field, kind, reg, value, row.bits, row.fmt, half, half_hi,
+            row.role, row.field, kind, reg, value, self.size(row), row.fmt, half, half_hi,
             neg and source, bool(f.get("NEG_HI", 0) & bit) and source, absolute and source,
-            row.is_read, row.is_written,
+            row.is_read, row.is_written, *self.selection(i),
         )  # fmt: skip
+
+    @property
+    def negations(self) -> int:
+        """NEG, which the F64 matrix instructions have in place of BLGP."""
+        is_f64 = self.inst.base == "VOP3P_MFMA" and "_F64_" in self.inst.name
+        return self.fields.get("BLGP" if is_f64 else "NEG", 0)
 
     @property
     def writes_high(self) -> int:
         """1 for the VOP3P instructions whose 16-bit result goes to the high half."""
         return int(self.inst.name.endswith("_MIXHI_F16"))
+
+    def selection(self, i: int) -> tuple[int, bool, int]:
+        """(select, sext, unused) of SDWA for source `i`, 3: the destination."""
+        f = self.fields
+        if not self.sdwa or i == 2:
+            return WHOLE, False, 0
+        if i == 3:
+            return f.get("DST_SEL", WHOLE), False, f.get("DST_UNUSED", 0)
+        return f[f"SRC{i}_SEL"], bool(f[f"SRC{i}_SEXT"]), 0
 
     def half(self, i: int, kind: Kind, reg: int) -> tuple[int, int]:
         """(half, register) of a 16-bit operand."""
@@ -166,13 +210,13 @@ class _Reader:
     def read(self, row: OperandRow) -> Operand:
         if not row.field:
             return self.fixed(row)
-        if row.field in IMMEDIATE_FIELDS or (row.type.startswith(("sendmsg_rtn", "simm")) and row.field != "LITERAL"):
+        if row.field in IMMEDIATE_FIELDS or (row.type.startswith(IMMEDIATE_TYPES) and row.field != "LITERAL"):
             return self.make(row, Kind.IMM, 0, self.fields[row.field])
         if row.field == "LITERAL":
             literal = 0 if self.inst.literal is None else self.inst.literal
             return self.make(row, Kind.CONST, LITERAL, literal & ((1 << row.bits) - 1))
         number, is_vgpr = self.number(row)
-        kind, value = Kind.VGPR, 0
+        kind, value = self.vector_kind(row), 0
         if not is_vgpr:
             found = None if row.type in SCALAR_TYPES else constant(self.inst, number, row.fmt, row.bits)
             kind, value = (Kind.SGPR, 0) if found is None else (Kind.CONST, found)

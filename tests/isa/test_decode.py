@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from stuntgpu.isa.arch import ARCHES, Tables, arch
+from stuntgpu.isa.arch import ARCHES, arch
 from stuntgpu.isa.decode import DecodeError, build, decode, decode_all, encode
 from stuntgpu.isa.errors import SpecError
 from stuntgpu.isa.inst import Inst
@@ -90,19 +90,21 @@ def test_decode_all_goes_on_after_an_error() -> None:
 
 
 def test_decode_overlap_is_refused() -> None:
-    tables = Tables("gfx1100")
+    target = replace(arch("gfx1100"))
+    tables = target.tables
     sop1 = next(r for r in tables.rows if r.name == "S_MOV_B32")
     tables.rows = (*tables.rows, replace(sop1, name="S_MOV_AGAIN_B32"))
     with pytest.raises(SpecError, match="S_MOV_AGAIN_B32"):
-        build(tables)
+        build(target)
 
 
 def test_decode_overlap_of_encodings_is_refused() -> None:
-    tables = Tables("gfx1100")
+    target = replace(arch("gfx1100"))
+    tables = target.tables
     sop2 = tables.encodings["ENC_SOP2"]
     tables.encodings["ENC_SOPP"] = replace(tables.encodings["ENC_SOPP"], mask=sop2.mask, value=sop2.value)
     with pytest.raises(SpecError, match=r"SOP2|SOPP"):
-        build(tables)
+        build(target)
 
 
 def test_dual_halves_share_fields_and_literal() -> None:

@@ -7,7 +7,7 @@ import pytest
 from stuntgpu.isa.arch import ARCHES
 from stuntgpu.isa.asm import assemble_one
 from stuntgpu.isa.decode import decode
-from stuntgpu.isa.inst import Kind, Operand
+from stuntgpu.isa.inst import Inst, Kind, Operand
 from stuntgpu.isa.operands import operands
 from tests.isa.goldens import pairs, report
 
@@ -116,3 +116,56 @@ def test_scc_is_read_and_written_where_the_operation_does() -> None:
     assert of("s_add_u32 s0, s1, s2")["SCC"].is_written
     found = [o for o in operands(decode(GFX, assemble_one(GFX, "s_addc_u32 s0, s1, s2"))) if o.role == "SCC"]
     assert [o.is_read for o in found] == [True, False]
+
+
+def decoded(name: str, text: str) -> Inst:
+    return decode(name, assemble_one(name, text))
+
+
+def by_role(name: str, text: str) -> dict[str, Operand]:
+    return {o.role: o for o in operands(decoded(name, text))}
+
+
+def test_mended_operand_lists() -> None:
+    """Comparisons of CDNA that write EXEC write VCC too; loads to LDS have no destination register."""
+    written = by_role("gfx942", "v_cmpx_eq_f32_e32 vcc, v1, v2")
+    assert written["D0"].reg == 106 and written["EXEC"].reg == 126
+    roles = by_role("gfx950", "global_load_lds_dword v[2:3], off")
+    assert "VDATA" not in roles and "RETURN_DATA" not in roles
+
+
+def test_acc_registers_are_told_by_type_and_by_bit() -> None:
+    read = by_role("gfx942", "v_accvgpr_read_b32 v3, a7")
+    assert (read["D0"].kind, read["S0"].kind, read["S0"].reg) == (Kind.VGPR, Kind.AGPR, 7)
+    load = by_role("gfx950", "ds_read_b64 a[2:3], v1")
+    assert (load["RETURN_DATA"].kind, load["ADDR"].kind) == (Kind.AGPR, Kind.VGPR)
+    matrix = by_role("gfx950", "v_mfma_f32_32x32x8_f16 a[0:15], v[2:3], a[4:5], a[16:31]")
+    assert [matrix[r].kind for r in ("D0", "S0", "S1", "S2")] == [Kind.AGPR, Kind.VGPR, Kind.AGPR, Kind.AGPR]
+
+
+def test_matrix_sources_have_the_size_of_their_format() -> None:
+    text = "v_mfma_scale_f32_16x16x128_f8f6f4 a[0:3], a[14:19], v[40:43], 0, v57, v18 op_sel_hi:[0,0,0] cbsz:2 blgp:4"
+    found = by_role("gfx950", text)
+    assert (found["S0"].bits, found["S1"].bits) == (6 * 32, 4 * 32)
+    assert (found["SCALE0"].reg, found["SCALE1"].reg) == (57, 18)
+
+
+def test_sdwa_operands_say_which_part_they_are() -> None:
+    text = (
+        "v_add_u16_sdwa v3, sext(v1), s5 dst_sel:BYTE_2 dst_unused:UNUSED_SEXT src0_sel:WORD_1 src1_sel:BYTE_0"
+    )
+    found = by_role("gfx942", text)
+    assert (found["S0"].kind, found["S0"].select, found["S0"].sext) == (Kind.VGPR, 5, True)
+    assert (found["S1"].kind, found["S1"].reg, found["S1"].select) == (Kind.SGPR, 5, 0)
+    assert (found["D0"].select, found["D0"].unused) == (2, 1)
+    assert by_role("gfx942", "v_cmp_eq_u32_sdwa s[4:5], v1, v2")["D0"].reg == 4
+
+
+def test_bitop3_has_no_signs() -> None:
+    found = by_role("gfx950", "v_bitop3_b32 v0, v1, v2, v3 bitop3:0xff")
+    assert not any(found[r].neg or found[r].abs for r in ("S0", "S1", "S2"))
+
+
+def test_f64_matrix_negates_by_blgp() -> None:
+    found = by_role("gfx942", "v_mfma_f64_16x16x4_f64 v[0:7], v[8:9], v[10:11], v[0:7] neg:[1,0,1]")
+    assert [found[r].neg for r in ("S0", "S1", "S2")] == [True, False, True]
