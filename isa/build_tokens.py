@@ -20,6 +20,7 @@ from stuntgpu.isa.build_values import (
     Call,
     Constant,
     Distance,
+    Extended,
     Label,
     Registers,
     Signed,
@@ -112,6 +113,8 @@ def operand(x: object, slot: Slot, place: int) -> Tokens:
         return [name(x.name, place)]
     if isinstance(x, Signed):
         return signed(x, slot, place)
+    if isinstance(x, Extended):
+        return [name("sext", place), *bracketed([operand(x.operand, slot, place)], place, "(", ")")]
     if isinstance(x, Constant):
         return constant(x, slot, place)
     if isinstance(x, Call):
@@ -141,7 +144,9 @@ def plain(x: object, slot: Slot, place: int) -> Tokens:
 #: Modifier kinds that are a word alone, or a word with 1.
 BARE, ONE = frozenset({"flag"}), frozenset({"one", "dpp8_fi"})
 #: Modifier kinds whose values have names.
-NAMED = frozenset({"th", "scope", "dim", "format", "sdwa_sel", "sdwa_unused"})
+NAMED = frozenset({"th", "scope", "dim", "sdwa_sel", "sdwa_unused"})
+#: Modifier kinds whose names stand in brackets.
+FORMATS = frozenset({"format", "split_format"})
 LISTS = frozenset({"list", "op_sel", "dpp8"})
 
 
@@ -153,6 +158,8 @@ def value_type(kind: str, word: str) -> str:
         return "Sequence[int]"
     if kind in NAMED:
         return "int | str"
+    if kind in FORMATS:
+        return "int | str | Sequence[str]"
     return "int | Call" if kind == "swizzle" else "int"
 
 
@@ -170,9 +177,10 @@ def keyword(word: str, value: object, kind: str, place: int) -> Tokens:
 def keyword_value(value: object, kind: str, wanted: str, place: int) -> Tokens:
     if isinstance(value, Integral) and not isinstance(value, bool) and "int" in wanted.split(" | "):
         return integer(int(value), place)
+    if kind in FORMATS and isinstance(value, str | list | tuple):
+        return bracketed(([name(v, place)] for v in ([value] if isinstance(value, str) else value)), place)
     if isinstance(value, str) and "str" in wanted:
-        text = name(value, place)
-        return bracketed([[text]], place) if kind == "format" else [text]
+        return [name(value, place)]
     if isinstance(value, Call) and "Call" in wanted:
         return call(value, place)
     if isinstance(value, Sequence) and not isinstance(value, str) and wanted == "Sequence[int]":

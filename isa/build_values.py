@@ -17,7 +17,6 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
-from typing import Union
 
 
 class Source:
@@ -42,7 +41,7 @@ class Registers(Source):
     half: str = ""
 
     @property
-    def l(self) -> Registers:
+    def l(self) -> Registers:  # noqa: E743
         """The low 16 bits."""
         return self._part("l")
 
@@ -144,6 +143,16 @@ class Signed(Source):
 
 
 @dataclass(frozen=True, slots=True, repr=False)
+class Extended(Source):
+    """A source of an SDWA form whose selected part is extended by its sign."""
+
+    operand: Registers | Special | int
+
+    def __repr__(self) -> str:
+        return f"sext({self.operand!r})"
+
+
+@dataclass(frozen=True, slots=True, repr=False)
 class Call:
     """A structured immediate: hwreg(HW_REG_MODE, 0, 4)."""
 
@@ -195,9 +204,9 @@ class Label:
 
 
 #: What stands at an operand position. A str is symbolic text: "mrt0", "attr0.x", "UC_VERSION_GFX11".
-Operand = Union[Source, Call, Label, Distance, int, float, str, Sequence[Registers]]
+Operand = Source | Call | Label | Distance | int | float | str | Sequence[Registers]
 #: What a keyword of a builder takes: True for a flag, a number, a list of numbers, a name.
-Keyword = Union[bool, int, float, str, Call, Sequence[int]]
+Keyword = bool | int | float | str | Call | Sequence[int] | Sequence[str]
 
 
 def is_number(x: object) -> bool:
@@ -205,7 +214,7 @@ def is_number(x: object) -> bool:
 
 
 def signable(x: Source | int | float) -> Source | int | float:
-    if not isinstance(x, Source) and not is_number(x):
+    if isinstance(x, Extended) or not (isinstance(x, Source) or is_number(x)):
         raise TypeError(f"{x!r} has no sign: neg() and abs_() take registers and numbers")
     return x
 
@@ -222,6 +231,13 @@ def neg(x: Source | int | float) -> Source:
 def abs_(x: Source | int | float) -> Source:
     """The source modifier |x| of any source; a sign before it is dropped."""
     return Signed(x.operand if isinstance(x, Signed) else signable(x), absolute=True)
+
+
+def sext(x: Registers | Special | int) -> Extended:
+    """The source modifier of SDWA forms that extends the selected part by its sign."""
+    if not isinstance(x, Registers | Special | int) or isinstance(x, bool):
+        raise TypeError(f"sext() takes a register or an integer, not {x!r}")
+    return Extended(x)
 
 
 def lit(value: int) -> Constant:
@@ -251,12 +267,18 @@ def swizzle(mode: str, *arguments: int | str) -> Call:
     return Call("swizzle", (mode, *arguments))
 
 
+def gpr_idx(*operands: str) -> Call:
+    """Which of "SRC0", "SRC1", "SRC2", "DST" s_set_gpr_idx_on indexes."""
+    return Call("gpr_idx", operands)
+
+
 vcc, vcc_lo, vcc_hi = Special("vcc"), Special("vcc_lo"), Special("vcc_hi")
 exec_, exec_lo, exec_hi = Special("exec"), Special("exec_lo"), Special("exec_hi")
 m0, null, off = Special("m0"), Special("null"), Special("off")
 src_scc, src_vccz, src_execz = Special("src_scc"), Special("src_vccz"), Special("src_execz")
 src_shared_base, src_shared_limit = Special("src_shared_base"), Special("src_shared_limit")
 src_private_base, src_private_limit = Special("src_private_base"), Special("src_private_limit")
+src_pops_exiting_wave_id = Special("src_pops_exiting_wave_id")
 flat_scratch = Special("flat_scratch")
 flat_scratch_lo, flat_scratch_hi = Special("flat_scratch_lo"), Special("flat_scratch_hi")
 xnack_mask = Special("xnack_mask")
