@@ -5,16 +5,13 @@ from __future__ import annotations
 import inspect
 import re
 from collections.abc import Callable, Sequence
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
-from stuntgpu.isa import asm_imm
 from stuntgpu.isa.arch import OperandRow, arch
 from stuntgpu.isa.build_checks import taken
+from stuntgpu.isa.build_plan import Choice, Plan, names, slot_name
 from stuntgpu.isa.build_tokens import value_type
 from stuntgpu.isa.syntax_types import Slot
-
-if TYPE_CHECKING:
-    from stuntgpu.isa.build import Choice, Plan
 
 #: Kinds of `build_checks.taken` in words.
 KIND_WORDS = {
@@ -23,54 +20,12 @@ KIND_WORDS = {
 }  # fmt: skip
 
 
-def slot_name(slot: Slot) -> str:
-    """Parameter name of an operand: its microcode field, without the V of VSRC1."""
-    if slot.kind == "vcc":
-        return "vcc"
-    name = slot.field.lower()
-    return name[1:] if name.startswith("vsrc") else name
-
-
-def names(choice: Choice) -> list[str]:
-    """Parameter names of an encoding's operands, each once."""
-    slots = choice.candidate.slots
-    found = ["tgt"] if choice.n_operands > len(slots) else []
-    for slot in slots:
-        name = slot_name(slot)
-        found.append(name if name not in found else f"{name}_in")
-    return found
-
-
-def plain_choices(plan: Plan) -> list[Choice]:
-    """For each count of operands the most general encoding."""
-    by_count = {c.n_operands: c for c in plan.choices if not c.candidate.syntax.form}
-    return list((by_count or {c.n_operands: c for c in plan.choices}).values())
-
-
-def call_text(plan: Plan) -> str:
-    """(vdst, src0, src1), and the other ways to call it."""
-    return " or ".join(f"({', '.join(names(c))})" for c in plain_choices(plan))
-
-
-def immediate_fields(arch_name: str, slot: Slot) -> dict[str, str]:
-    """Keywords that make up a structured immediate -> the field's name in text."""
-    if slot.kind != "imm":
-        return {}
-    if slot.style == "waitcnt":
-        return {text: text for _, text in asm_imm.WAITCNT_ORDER}
-    if slot.style in ("waitcnt_depctr", "wait_alu", "delay"):
-        prefix = "" if slot.style == "delay" else "depctr_"
-        fields = (f.name.lower() for f, _, _ in asm_imm.fields(arch_name, slot.style))
-        return {f: f"{prefix}{f}" for f in fields}
-    return {}
-
-
 # ---------------------------------------------------------------- signatures
 
 
 def signature(plan: Plan, returns: str) -> inspect.Signature:
     """Operands by position, then keywords. Several operand counts show as *operands."""
-    choices = plain_choices(plan)
+    choices = plan.plain
     parameters: list[inspect.Parameter] = []
     if len(choices) == 1 and not plan.fields:
         parameters += [
@@ -102,8 +57,7 @@ def operand_row(choice: Choice, slot: Slot) -> OperandRow | None:
 
 def describe(plan: Plan, choice: Choice, index: int) -> str:
     """What an operand takes, over all encodings, with its size and format."""
-    slots = plan.slots(index, choice.n_operands)
-    own = choice.candidate.slots[max(0, index - choice.n_operands + len(choice.candidate.slots))]
+    slots, own = plan.slots[choice.n_operands][index], choice.slot(index)
     kinds = [k for k in KIND_WORDS if any(k in taken(s) for s in slots)]
     text = ", ".join(KIND_WORDS[k] for k in kinds) or "operand"
     text += " or AccVGPR" if own.acc else ""
@@ -118,7 +72,7 @@ def describe(plan: Plan, choice: Choice, index: int) -> str:
 def docstring(plan: Plan) -> str:
     """Calls, operands, keywords, and the encodings that are tried in turn."""
     lines = [f"{plan.choices[0].candidate.syntax.row.name} of {plan.arch}.", ""]
-    for choice in plain_choices(plan):
+    for choice in plan.plain:
         lines.append(f"{plan.mnemonic}({', '.join(names(choice))})")
         lines += [f"    {n:<8} {describe(plan, choice, i)}" for i, n in enumerate(names(choice))]
     if plan.keywords:

@@ -20,6 +20,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
+from itertools import count
 from types import TracebackType
 from typing import TYPE_CHECKING, ClassVar, Self
 
@@ -27,7 +28,8 @@ from stuntgpu.isa.build_values import Distance, Label, Operand
 from stuntgpu.isa.inst import Inst
 
 if TYPE_CHECKING:
-    from stuntgpu.isa.build import Builder, Plan
+    from stuntgpu.isa.build import Builder
+    from stuntgpu.isa.build_plan import Plan
 
 REGISTER_NAME = re.compile(r"(v|a|s|ttmp)\d+(\.[lh])?|off|neg|abs|lit")
 
@@ -45,7 +47,7 @@ class Pending:
     @classmethod
     def of(cls, plan: Plan, operands: tuple[Operand, ...], modifiers: Mapping[str, object]) -> Pending:
         """Checked as far as it can be: everything but the distance. Raises as a builder does."""
-        from stuntgpu.isa.build import machine_code
+        from stuntgpu.isa.build_call import machine_code
 
         near = {name: 4 for x in operands for name in label_names(x)}
         size = len(machine_code(plan, operands, modifiers, 0, near))
@@ -53,16 +55,19 @@ class Pending:
 
     def at(self, pc: int, labels: Mapping[str, int]) -> Inst:
         """The instruction at address `pc`. Raises ValueError for a target out of reach."""
-        from stuntgpu.isa.build import machine_code, plan
+        from stuntgpu.isa.build_call import machine_code
+        from stuntgpu.isa.build_plan import plan
         from stuntgpu.isa.decode import decode
 
         wanted = plan(self.arch, self.mnemonic)
         return decode(self.arch, machine_code(wanted, self.operands, dict(self.modifiers), pc, labels))
 
     def __repr__(self) -> str:
-        texts = (x if isinstance(x, str) else repr(x) for x in self.operands)
-        words = (f" {w}:{v}" for w, v in self.modifiers)
-        return f"{self.mnemonic} {', '.join(texts)}{''.join(words)}"
+        """Its text, labels by name."""
+        from stuntgpu.isa.build_call import source_text
+        from stuntgpu.isa.build_plan import plan
+
+        return source_text(plan(self.arch, self.mnemonic), self.operands, dict(self.modifiers))
 
 
 def label_names(x: object) -> tuple[str, ...]:
@@ -118,10 +123,8 @@ class Program:
 
     def label(self, name: str = "") -> Label:
         """A label placed here; without a name it gets one."""
-        number = len(self._placed)
-        while not name or (name in self._placed and name == f"L{number - 1}"):
-            name, number = f"L{number}", number + 1
-        label = Label(name)
+        free = (f"L{i}" for i in count() if f"L{i}" not in self._placed)
+        label = Label(name or next(free))
         self.add(label)
         return label
 
@@ -131,7 +134,7 @@ class Program:
         return appending(self, name)
 
     def __dir__(self) -> list[str]:
-        from stuntgpu.isa.build import dual_names, instruction_names
+        from stuntgpu.isa.build_plan import dual_names, instruction_names
 
         return sorted({*super().__dir__(), *instruction_names(self.ARCH)} - set(dual_names(self.ARCH)))
 

@@ -13,7 +13,7 @@ from functools import cache
 
 from stuntgpu.isa import asm_names, disasm
 from stuntgpu.isa.build_checks import is_integer_format
-from stuntgpu.isa.build_docs import immediate_fields
+from stuntgpu.isa.build_plan import immediate_fields
 from stuntgpu.isa.build_tokens import FORMATS, ONE
 from stuntgpu.isa.inst import Inst
 from stuntgpu.isa.syntax import Syntax, syntax

@@ -74,4 +74,4 @@ def __getattr__(name: str) -> build.Builder:
 
 
 def __dir__() -> list[str]:
-    return sorted({*globals(), *build.instruction_names(ARCH)})
+    return sorted({*globals(), *build.attribute_names(ARCH)})

@@ -49,6 +49,25 @@ __all__ = [
 ARCH = "gfx1201"
 v, s, ttmp = RegisterFile("v", 256), RegisterFile("s", 106), RegisterFile("ttmp", 16)
 
+# Halves of dual instructions: types only, made like all others when asked for.
+v_dual_add_f32: build.DualBuilder
+v_dual_add_nc_u32: build.DualBuilder
+v_dual_and_b32: build.DualBuilder
+v_dual_cndmask_b32: build.DualBuilder
+v_dual_dot2acc_f32_bf16: build.DualBuilder
+v_dual_dot2acc_f32_f16: build.DualBuilder
+v_dual_fmaak_f32: build.DualBuilder
+v_dual_fmac_f32: build.DualBuilder
+v_dual_fmamk_f32: build.DualBuilder
+v_dual_lshlrev_b32: build.DualBuilder
+v_dual_max_num_f32: build.DualBuilder
+v_dual_min_num_f32: build.DualBuilder
+v_dual_mov_b32: build.DualBuilder
+v_dual_mul_dx9_zero_f32: build.DualBuilder
+v_dual_mul_f32: build.DualBuilder
+v_dual_sub_f32: build.DualBuilder
+v_dual_subrev_f32: build.DualBuilder
+
 
 class Program(build_program.Program):
     """A program of RDNA4 instructions."""
@@ -61,4 +80,4 @@ def __getattr__(name: str) -> build.Builder:
 
 
 def __dir__() -> list[str]:
-    return sorted({*globals(), *build.instruction_names(ARCH)})
+    return sorted({*globals(), *build.attribute_names(ARCH)})
