@@ -24,10 +24,10 @@ from stuntgpu.isa.asm_lex import AsmError, Cursor, Token, tokenize
 from stuntgpu.isa.asm_operands import READ
 from stuntgpu.isa.asm_source import Source, Statement, read_source
 from stuntgpu.isa.asm_state import State
+from stuntgpu.isa.decode_rules import WHOLE_RESULTS, has_lds_form
 from stuntgpu.isa.errata.encodings import required
 from stuntgpu.isa.errors import Bug
-from stuntgpu.isa.syntax import WHOLE_RESULTS, Syntax, syntax
-from stuntgpu.isa.syntax_gfx9 import has_lds_form
+from stuntgpu.isa.syntax import MIX_NAMES, Syntax, syntax
 from stuntgpu.isa.syntax_types import Slot
 
 __all__ = ["AsmError", "assemble", "assemble_one"]
@@ -130,7 +130,7 @@ def fixed_fields(target: Arch, row: InstRow, form: str) -> dict[str, int]:
     if row.base == "MTBUF" and target.dialect == "gfx9":
         out["DFMT"] = asm_imm_gfx9.DEFAULT_DATA
     if row.base == "VOP3P":
-        out["OP_SEL_HI"] = 0 if row.name.startswith("V_FMA_MIX") else 7
+        out["OP_SEL_HI"] = 0 if row.name.startswith(MIX_NAMES) else 7
     if row.base == "VOP3" and row.name.startswith("V_CMPX"):
         out["VDST"] = target.exec
     if row.base in ("MTBUF", "VBUFFER"):

@@ -110,7 +110,7 @@ def literal_kind(fmt: str, bits: int) -> str:
         return "i64"
     if fmt in ("f16", "f16x2", "bf16", "bf16x2", DOUBLED):
         return fmt
-    return "i16" if bits == 16 else "i32"
+    return "i16" if bits == 16 and not fmt.startswith(("fp8", "bf8")) else "i32"
 
 
 @cache

@@ -14,6 +14,7 @@ from stuntgpu.isa import syntax_gfx9 as gfx9
 from stuntgpu.isa import syntax_gfx12 as gfx12
 from stuntgpu.isa.arch import Arch, InstRow, OperandRow, arch
 from stuntgpu.isa.asm_names import DOUBLED
+from stuntgpu.isa.decode_rules import WHOLE_RESULTS, takes_signs
 from stuntgpu.isa.syntax_types import Modifier, Slot
 
 #: Style of sources whose NEG_HI means absolute value.
@@ -73,13 +74,6 @@ def source_index(field: str) -> int:
     return int(field[-1])
 
 
-def sdwa_is_float(row: InstRow, operand: OperandRow) -> bool:
-    """Whether an SDWA source takes signs as floats do; the others can be sign-extended."""
-    if row.name.startswith("V_LDEXP") and operand.role == "S1":
-        return False  # the exponent
-    return operand.fmt.startswith(("f", "bf")) or row.name == "V_CNDMASK_B32"
-
-
 def source_slot(target: Arch, row: InstRow, operand: OperandRow, form: str) -> Slot:
     """A source: `src` may be anything, `vgpr` is an 8-bit register field."""
     field, index = operand.field, source_index(operand.field)
@@ -87,7 +81,7 @@ def source_slot(target: Arch, row: InstRow, operand: OperandRow, form: str) -> S
     kind = "src"
     if form == "sdwa":
         field = "VSRC0" if field == "SRC0" else field
-        style = "float" if sdwa_is_float(row, operand) else "int"
+        style = "float" if takes_signs(row, operand) else "int"
         return Slot("sdwa", field, operand.bits, index=index, style=style, fmt=operand.fmt)
     if form.startswith("dpp") and field == "SRC0":
         field, kind = "VSRC0", "vgpr"
@@ -95,7 +89,8 @@ def source_slot(target: Arch, row: InstRow, operand: OperandRow, form: str) -> S
         kind = "vgpr"
     long = row.base in (*LONG_BASES, "VINTERP") or row.name.startswith(MIX_NAMES)
     long = long and not row.name.startswith(BITOP)
-    signed = long or (form.startswith("dpp") and index < 2 and row.base in SHORT_BASES)
+    signs = target.dialect != "gfx9" or takes_signs(row, operand)
+    signed = long or (form.startswith("dpp") and index < 2 and row.base in SHORT_BASES and signs)
     style = MIX if row.name.startswith(MIX_NAMES) else operand.type
     fmt = DOUBLED if row.name == "V_PK_FMAC_F16" else operand.fmt
     acc = "always" if operand.type == "src_accvgpr" else ""
@@ -198,10 +193,6 @@ def vector_modifiers(row: InstRow, form: str) -> tuple[Modifier, ...]:
     elif form == "dpp16":
         out += DPP16_MODIFIERS
     return tuple(out)
-
-
-#: Conversions whose SDWA form selects a part of the source only.
-WHOLE_RESULTS = frozenset({"V_CVT_F32_FP8", "V_CVT_F32_BF8", "V_CVT_PK_F32_FP8", "V_CVT_PK_F32_BF8"})
 
 
 #: VOP3 instructions of CDNA whose op_sel has an entry for a third source that they have not.

@@ -10,7 +10,7 @@ import re
 from collections.abc import Mapping
 
 from stuntgpu.isa.arch import Arch, InstRow, OperandRow
-from stuntgpu.isa.decode_rules import is_multi_format
+from stuntgpu.isa.decode_rules import GDS_ONLY, has_lds_form, is_multi_format
 from stuntgpu.isa.syntax_types import Modifier, Slot
 
 #: Names of the vendor's table that assembly text spells otherwise.
@@ -66,9 +66,9 @@ def lds_modifiers(row: InstRow, form: str) -> tuple[Modifier, ...]:
     if row.name == "DS_NOP":
         return ()
     if TWO_OFFSETS.match(row.name):
-        return (Modifier("number", "OFFSET0", "offset0"), Modifier("number", "OFFSET1", "offset1"), GDS)
+        return (Modifier("number", "OFFSET0", "offset0"), Modifier("number", "OFFSET1", "offset1"))
     kind = "swizzle" if row.name == "DS_SWIZZLE_B32" else "ds_offset"
-    return (Modifier(kind, "OFFSET0", "offset"), GDS)
+    return (Modifier(kind, "OFFSET0", "offset"), *((GDS,) if row.name.startswith(GDS_ONLY) else ()))
 
 
 ADDRESS_KINDS = {"FLAT": "vgpr", "FLAT_GLBL": "global_addr", "FLAT_SCRATCH": "scratch_addr"}
@@ -92,14 +92,6 @@ def flat_modifiers(row: InstRow, form: str) -> tuple[Modifier, ...]:
     plain = row.base == "FLAT"  # takes no negative offset
     kind = Modifier("number", "OFFSET", "offset") if plain else Modifier("signed", "OFFSET", "offset", OFFSET_BITS)
     return (kind, *POLICY)
-
-
-#: Untyped buffer loads that can write LDS instead of registers.
-TO_LDS = re.compile(r"BUFFER_LOAD_((U|S)(BYTE|SHORT)|DWORD(X3|X4)?|FORMAT_X)$")
-
-
-def has_lds_form(row: InstRow) -> bool:
-    return row.base == "MUBUF" and TO_LDS.match(row.name) is not None
 
 
 def buffer_slots(target: Arch, row: InstRow, form: str) -> tuple[Slot, ...]:
