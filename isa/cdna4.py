@@ -30,6 +30,7 @@ from stuntgpu.isa.build_values import (
     lit,
     m0,
     neg,
+    null,
     off,
     sendmsg,
     sext,
@@ -53,7 +54,7 @@ from stuntgpu.isa.build_values import (
 __all__ = [
     "ARCH", "Label", "Program", "a", "abs_", "bits", "dual", "exec_", "exec_hi", "exec_lo",
     "flat_scratch", "flat_scratch_hi", "flat_scratch_lo", "gpr_idx", "hwreg", "lit", "m0",
-    "neg", "off", "s", "sendmsg", "sext", "src_execz", "src_pops_exiting_wave_id", "src_private_base", "src_private_limit",
+    "neg", "null", "off", "s", "sendmsg", "sext", "src_execz", "src_pops_exiting_wave_id", "src_private_base", "src_private_limit",
     "src_scc", "src_shared_base", "src_shared_limit", "src_vccz", "swizzle", "ttmp", "v", "vcc",
     "vcc_hi", "vcc_lo", "xnack_mask", "xnack_mask_hi", "xnack_mask_lo",
 ]  # fmt: skip
