@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import sys
 from dataclasses import dataclass
+from difflib import get_close_matches
+from fnmatch import fnmatchcase
 from functools import cached_property
 
 from rich import box
@@ -15,6 +18,8 @@ from stuntgpu.isa.semantics import rows
 from stuntgpu.mockdrivers.run import describe_gpus
 
 GIB = 1 << 30
+#: Columns of tables that no terminal limits.
+PIPE_WIDTH = 120
 
 
 @dataclass(frozen=True)
@@ -48,6 +53,34 @@ def show() -> None:
     console.print(f"stuntgpu {__version__}")
     console.print(devices())
     console.print(architectures())
+
+
+def show_coverage(name: str | None = None, instruction: str | None = None) -> None:
+    """Coverage by encoding and by where semantics come from, or of the instructions a pattern names.
+
+    Raises UnknownArch, and ValueError when no instruction has the name.
+    """
+    from stuntgpu.coverage import page, records
+
+    names = [arch(name).name] if name else sorted(ARCHES)
+    found = [r for r in records.stored() if r.arch in names]
+    console = Console(width=None if sys.stdout.isatty() else PIPE_WIDTH)
+    if instruction is not None:
+        matches = [r for r in found if fnmatchcase(r.name, instruction.upper())]
+        if not matches:
+            near = get_close_matches(instruction.upper(), sorted({r.name for r in found}), n=3)
+            hint = f"; did you mean {' or '.join(near)}?" if near else ""
+            raise UnknownInstruction(f"no instruction {instruction.upper()} in {', '.join(names)}{hint}")
+        console.print(page.details(matches))
+        return
+    for one in names:
+        of_one = [r for r in found if r.arch == one]
+        console.print(page.table(one, of_one))
+        console.print(page.provenance(of_one))
+
+
+class UnknownInstruction(ValueError):
+    """No architecture asked about has it."""
 
 
 def devices() -> Table:

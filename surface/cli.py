@@ -10,11 +10,12 @@ import os
 import shutil
 import sys
 from pathlib import Path
-from typing import IO
+from typing import TextIO
 
 import click
 
 from stuntgpu import __version__
+from stuntgpu.dis_command import dis
 
 DEFAULT_ARCH = "gfx1100"
 
@@ -59,11 +60,17 @@ def main(traceback: bool) -> None:
 
 
 @main.command()
-def info() -> None:
+@click.option("--coverage", is_flag=True, help="Count what is there of each architecture, by encoding and source.")
+@click.option("--arch", help="Of one architecture only.")
+@click.option("--instruction", metavar="NAME", help="Of one instruction; * and ? match.")
+def info(coverage: bool, arch: str | None, instruction: str | None) -> None:
     """Show the GPUs on offer and how much of each is modelled."""
     from stuntgpu import about
 
-    about.show()
+    if coverage or arch or instruction:
+        about.show_coverage(arch, instruction)
+    else:
+        about.show()
 
 
 @main.command(context_settings={"ignore_unknown_options": True, "allow_interspersed_args": False})
@@ -126,10 +133,16 @@ def emu(code_object: Path, kernel: str | None, arguments: tuple[str, ...], grid:
 @click.argument("source", type=click.File("r"), default="-")
 @arch_option
 @click.option("-o", "--output", type=click.Path(dir_okay=False, path_type=Path), help="Write the bytes here instead of printing dwords.")
-def asm(source: IO[str], arch: str, output: Path | None) -> None:
+@click.option("--jsonl", is_flag=True, help='Answer JSON lines: {"asm": "s_nop 0"} gets its "hex", or "error".')
+def asm(source: TextIO, arch: str, output: Path | None, jsonl: bool) -> None:
     """Assemble SOURCE (a file, or - for standard input)."""
     from stuntgpu.isa.asm import assemble
 
+    if jsonl:
+        from stuntgpu import batch
+
+        batch.asm(arch, source.buffer, sys.stdout.buffer)
+        return
     code = assemble(arch, source.read())
     if output is not None:
         output.write_bytes(code)
@@ -138,16 +151,7 @@ def asm(source: IO[str], arch: str, output: Path | None) -> None:
         click.echo(f"0x{int.from_bytes(code[i : i + 4], 'little'):08x}")
 
 
-@main.command()
-@click.argument("source", type=click.File("rb"), default="-")
-@arch_option
-@click.option("--function", help="List only this function of a code object.")
-def dis(source: IO[bytes], arch: str, function: str | None) -> None:
-    """Disassemble SOURCE: a code object, raw machine code, or dwords in hex as text."""
-    from stuntgpu import listing
-
-    for line in listing.lines(source.read(), arch, function):
-        click.echo(line)
+main.add_command(dis)
 
 
 if __name__ == "__main__":
