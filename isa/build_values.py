@@ -146,7 +146,7 @@ class Signed(Source):
 class Extended(Source):
     """A source of an SDWA form whose selected part is extended by its sign."""
 
-    operand: Registers | Special | int
+    operand: Registers | Special | Constant | int
 
     def __repr__(self) -> str:
         return f"sext({self.operand!r})"
@@ -233,9 +233,9 @@ def abs_(x: Source | int | float) -> Source:
     return Signed(x.operand if isinstance(x, Signed) else signable(x), absolute=True)
 
 
-def sext(x: Registers | Special | int) -> Extended:
+def sext(x: Registers | Special | Constant | int) -> Extended:
     """The source modifier of SDWA forms that extends the selected part by its sign."""
-    if not isinstance(x, Registers | Special | int) or isinstance(x, bool):
+    if not isinstance(x, Registers | Special | Constant | int) or isinstance(x, bool):
         raise TypeError(f"sext() takes a register or an integer, not {x!r}")
     return Extended(x)
 

@@ -160,6 +160,8 @@ def admitted(tables: Tables, operand: OperandRow, field: FieldRow) -> int:
         return vgprs if wide else 0
     if kind in LISTED_TYPES:
         return tables.types[kind]
+    if kind == "ssrc_barrier_id":
+        return tables.types[kind] | CONSTANTS
     if kind in LITERAL_TYPES:  # a register or literal takes inline constants as well
         return tables.types["ssrc" if kind == "sreg_literal" else kind]
     if field.bits > 7 and kind in SCALAR_TYPES:
@@ -366,8 +368,8 @@ def announced(plan: Plan, fields: Mapping[str, int], offset: int) -> str:
             )
         if not check.is_source or number < DPP8:
             continue
-        if number == LITERAL and check.field not in plan.literals:
-            raise DecodeError(f"{plan.row.name}: no literal in {check.field}", offset)
+        if number == LITERAL and (check.field not in plan.literals or form not in ("", "lit")):
+            raise DecodeError(f"{plan.row.name}: no literal in {check.field}{f' of {form}' if form else ''}", offset)
         if number == LITERAL:
             form = form or "lit"
         elif number in (DPP16, DPP8, DPP8_FI, SDWA):

@@ -129,3 +129,13 @@ def test_misaligned_register_pair_is_refused() -> None:
 def test_image_with_non_sequential_addresses_is_refused_not_cut_short() -> None:
     with pytest.raises(DecodeError, match=r"IMAGE_SAMPLE.*NSA"):
         decode("gfx1100", bytes.fromhex("910f6cf08400095444000000"))
+
+
+@pytest.mark.parametrize(("name", "code"), [
+    ("gfx1201", "450010d6e9fe250601000000"),  # v_bfe_u32_e64_dpp with 255 as SRC1: the DPP word is no literal
+    ("gfx1201", "ff4f80be00000000"),  # s_barrier_signal_isfirst
+    ("gfx942", "000050e0000000ff"),  # scalar offset of a buffer load
+])  # fmt: skip
+def test_no_literal_where_there_is_no_room_for_one(name: str, code: str) -> None:
+    with pytest.raises(DecodeError):
+        decode(name, bytes.fromhex(code))
