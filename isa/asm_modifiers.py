@@ -171,7 +171,8 @@ def dpp_ctrl(m: Modifier) -> dict[str, Read]:
 
 def dpp_controls(dialect: str) -> tuple[tuple[tuple[int, str], ...], dict[str, dict[str, int]]]:
     """Controls with a lane count, and the others: word -> text after its colon ("" none) -> code."""
-    rows, values = (DPP_ROWS, DPP_NAMES)
+    rows: tuple[tuple[int, str], ...] = DPP_ROWS
+    values = DPP_NAMES
     if dialect == "gfx9":
         rows, values = disasm_gfx9.DPP_ROWS, disasm_gfx9.DPP_NAMES
     names: dict[str, dict[str, int]] = {}
