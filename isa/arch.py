@@ -237,6 +237,7 @@ class Arch:
     constant_bus  scalar values one vector instruction can read.
     dialect     which family of assembly syntax it has: "gfx9", "gfx11" or "gfx12".
     vgpr_align  what the first register of a VGPR tuple is a multiple of.
+    dual_moves_any_bank  whether two dual moves may read one register bank.
     """
 
     name: str
@@ -256,6 +257,7 @@ class Arch:
     constant_bus: int = 2
     dialect: str = "gfx11"
     vgpr_align: int = 1
+    dual_moves_any_bank: bool = False
 
     @cached_property
     def tables(self) -> Tables:
@@ -272,7 +274,8 @@ ARCHES = {
     a.name: a
     for a in (
         Arch("gfx1100", "rdna3", (32, 64), null=124, m0=125, n_sgprs=106, has_semantics=True),
-        Arch("gfx1201", "rdna4", (32, 64), null=124, m0=125, n_sgprs=106, has_semantics=False, dialect="gfx12"),
+        Arch("gfx1201", "rdna4", (32, 64), null=124, m0=125, n_sgprs=106, has_semantics=False, dialect="gfx12",
+             dual_moves_any_bank=True),
         Arch("gfx942", "cdna3", (64,), null=-1, m0=124, n_sgprs=102, has_semantics=False, no_saddr=127,
              has_half_vgprs=False, constant_bus=1, dialect="gfx9", vgpr_align=2),
         Arch("gfx950", "cdna4", (64,), null=-1, m0=124, n_sgprs=102, has_semantics=False, no_saddr=127,

@@ -82,7 +82,9 @@ def second_source(state: State, row: InstRow, half: str) -> int | None:
 
 def check_banks(state: State, x: InstRow, y: InstRow, column: int) -> None:
     """Sources of a dual instruction's halves come from different banks: number modulo 4, for the
-    third source modulo 2."""
+    third source modulo 2. Two moves are free of this where the architecture says so."""
+    if state.arch.dual_moves_any_bank and x.name == y.name == "V_DUAL_MOV_B32":
+        return
     first = [state.fields[f] - FIRST_VGPR for f in ("SRCX0", "SRCY0")]
     pairs: list[tuple[int | None, int | None, int]] = [
         (second_source(state, x, "X"), second_source(state, y, "Y"), 4),

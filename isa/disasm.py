@@ -468,16 +468,20 @@ def disassemble(inst: Inst, pc: int | None = None) -> str:
         halves = (("VOPDX", inst.x), ("VOPDY", inst.y))
         return " :: ".join(render(inst.arch, b, h.opcode, "", inst.fields) for b, h in halves)
     text = render(inst.arch, inst.base, inst.opcode, form_of(inst), inst.fields)
-    if pc is not None and inst.base in ("SOPP", "SOPK") and is_branch(inst):
-        text += f"  // {pc + 4 + 4 * sext(inst.fields['SIMM16'], 16):#x}"
+    if pc is not None:
+        target = branch_target(inst, pc)
+        if target is not None:
+            text += f"  // {target:#x}"
     return text
 
 
 @cache
-def branch_opcodes(name: str) -> frozenset[tuple[str, int]]:
-    rows = arch(name).tables.rows
-    return frozenset((r.base, r.opcode) for r in rows if any(o.type == "label" for o in r.operands))
+def is_branch(name: str, base: str, opcode: int) -> bool:
+    return any(slot.kind == "label" for slot in syntax(name, base, opcode, "").slots)
 
 
-def is_branch(inst: Inst) -> bool:
-    return (inst.base, inst.opcode) in branch_opcodes(inst.arch)
+def branch_target(inst: Inst, pc: int) -> int | None:
+    """Where `inst`, at byte address `pc`, branches to; None when its text has no branch target."""
+    if inst.base not in ("SOPP", "SOPK") or not is_branch(inst.arch, inst.base, inst.opcode):
+        return None
+    return pc + 4 + 4 * sext(inst.fields["SIMM16"], 16)

@@ -21,9 +21,9 @@ ET_REL, ET_DYN = 1, 3
 EM_AMDGPU = 224
 PT_LOAD, PT_NOTE = 1, 4
 PF_X, PF_W, PF_R = 1, 2, 4
-SHT_SYMTAB, SHT_RELA, SHT_NOTE, SHT_REL, SHT_DYNSYM = 2, 4, 7, 9, 11
-SHF_ALLOC = 2
-STT_FUNC, STT_SECTION, STT_FILE = 2, 3, 4
+SHT_SYMTAB, SHT_RELA, SHT_NOTE, SHT_NOBITS, SHT_REL, SHT_DYNSYM = 2, 4, 7, 8, 9, 11
+SHF_ALLOC, SHF_EXEC = 2, 4
+STT_OBJECT, STT_FUNC, STT_SECTION, STT_FILE = 1, 2, 3, 4
 SHN_UNDEF, SHN_ABS = 0, 0xFFF1
 
 _MACHINES = {3: "i386", 62: "x86-64", 183: "AArch64", 190: "NVIDIA CUDA", 243: "RISC-V", 247: "BPF"}
@@ -96,16 +96,19 @@ class Symbol:
 
 
 class ElfFile:
-    """A checked view of an ELF image. Raises ElfError from the constructor and from every accessor."""
+    """A checked view of an ELF image. Raises ElfError from the constructor and from every accessor.
 
-    def __init__(self, data: bytes) -> None:
+    `machine` is the one the file must be for; None: any.
+    """
+
+    def __init__(self, data: bytes, machine: int | None = EM_AMDGPU) -> None:
         self.data = data
         if not data.startswith(MAGIC):
             raise ElfError(f"not an ELF file: {_what_it_is(data)}")
         self.header = self._struct(Header, 0, "the ELF header")
         if (self.header.elf_class, self.header.data) != (2, 1):
             raise ElfError("not a 64-bit little-endian ELF file")
-        if self.header.machine != EM_AMDGPU:
+        if machine is not None and self.header.machine != machine:
             name = _MACHINES.get(self.header.machine, "unknown")
             raise ElfError(f"code for machine {self.header.machine} ({name}), not for AMD GPUs ({EM_AMDGPU})")
         self.segments = tuple(self._table(Segment, self.header.program_offset, self.header.program_count,
@@ -131,6 +134,17 @@ class ElfFile:
             raise ElfError(f"truncated: {what} is bytes 0x{offset:x}..0x{offset + size:x}, "
                            f"the file ends at 0x{len(self.data):x}")
         return self.data[offset : offset + size]
+
+    @cached_property
+    def section_names(self) -> tuple[str, ...]:
+        """Name of every section, in the order of `sections`."""
+        if not self.sections:
+            return ()
+        if self.header.section_names >= len(self.sections):
+            raise ElfError(f"damaged: section names are in section {self.header.section_names} of {len(self.sections)}")
+        strings = self.sections[self.header.section_names]
+        text = self.bytes_at(strings.offset, strings.size, "section names")
+        return tuple(_string(text, s.name_offset) for s in self.sections)
 
     @cached_property
     def symbols(self) -> dict[str, Symbol]:
@@ -178,9 +192,10 @@ class ElfFile:
             if section.type == SHT_REL and section.flags & SHF_ALLOC:
                 raise ElfError(f"section {i} has relocations without addends; AMD code objects have none")
             if section.type == SHT_RELA and section.flags & SHF_ALLOC:
-                yield from self._relocations_in(section)
+                yield from self.relocations_in(section)
 
-    def _relocations_in(self, section: Section) -> Iterator[tuple[Rela, Symbol]]:
+    def relocations_in(self, section: Section) -> Iterator[tuple[Rela, Symbol]]:
+        """Relocations of one section of them, each with its symbol."""
         if section.link >= len(self.sections):
             raise ElfError(f"damaged: relocations name section {section.link} of {len(self.sections)}")
         symbols = self.symbol_table(self.sections[section.link])

@@ -105,20 +105,6 @@ def test_asm_writes_bytes(tmp_path: Path) -> None:
     assert (tmp_path / "x").read_bytes() == bytes.fromhex("0000b0bf")
 
 
-def test_dis_lists_a_code_object_by_function(vadd: Path) -> None:
-    shown = stuntgpu("dis", "--function", "vadd_f32", vadd).output
-    assert shown.startswith("vadd_f32(float* arg0")
-    assert "global_store_b32" in shown
-    assert "__clang_ocl_kern_imp_vadd_f32:" in stuntgpu("dis", vadd).output
-    assert "no function 'f'; there are" in stuntgpu("dis", "--function", "f", vadd).output
-
-
-def test_dis_marks_what_is_not_an_instruction() -> None:
-    shown = stuntgpu("dis", text="0xffffffff 0xbfb00000").output
-    assert "not an instruction" in shown
-    assert "s_endpgm" in shown
-
-
 def installed(*words: str) -> subprocess.CompletedProcess[str]:
     """The command in a process of its own: `run` replaces its process."""
     return subprocess.run([sys.executable, "-m", "stuntgpu", *words], capture_output=True, text=True, timeout=60, check=False)
