@@ -138,6 +138,21 @@ class Program:
 
         return sorted({*super().__dir__(), *instruction_names(self.ARCH)} - set(dual_names(self.ARCH)))
 
+    @classmethod
+    def from_bytes(cls, code: bytes) -> Self:
+        """The program of machine code: branches to places in it get labels, what is no
+        instruction stays bytes. `bytes()` of it is `code`."""
+        from stuntgpu.isa.build_python import labelled
+
+        return cls(labelled(cls.ARCH, code))
+
+    @property
+    def source(self) -> str:
+        """Python source that makes the program again, as `p`."""
+        from stuntgpu.isa.build_python import program_source
+
+        return program_source(self)
+
     # ---- putting together
 
     @property

@@ -1,6 +1,7 @@
 """Python source of an instruction: the builder call that makes it again.
 
-    pythonic(decode("gfx1100", code))  ->  'v_add_f32_e32(v[0], v[1], 1.0)'
+    pythonic(decode("gfx1100", code))      # 'v_add_f32_e64(v[0], v[1], 1.0)'
+    rdna3.Program.from_bytes(code).source  # a whole program, with labels
 
 The source is the text of the disassembler, operand by operand; names are those of the modules
 rdna3, rdna4, cdna3 and cdna4.
@@ -8,13 +9,19 @@ rdna3, rdna4, cdna3 and cdna4.
 
 from __future__ import annotations
 
+import importlib
+import keyword
 import re
+from collections.abc import Mapping
 from functools import cache
 
 from stuntgpu.isa import asm_names, disasm
 from stuntgpu.isa.build_checks import is_integer_format
 from stuntgpu.isa.build_plan import immediate_fields
+from stuntgpu.isa.build_program import Item, Pending, Program, label_names
 from stuntgpu.isa.build_tokens import FORMATS, ONE
+from stuntgpu.isa.build_values import Call, Constant, Distance, Label, Registers, Source, Special
+from stuntgpu.isa.decode import decode_all
 from stuntgpu.isa.inst import Inst
 from stuntgpu.isa.syntax import Syntax, syntax
 from stuntgpu.isa.syntax_types import Modifier, Slot
@@ -134,3 +141,92 @@ def pythonic(inst: Inst, prefix: str = "") -> str:
         return " & ".join(half_source(inst, base, half, prefix) for base, half in halves)
     s = syntax(inst.arch, inst.base, inst.opcode, disasm.form_of(inst))
     return f"{prefix}{s.mnemonic}({', '.join(arguments(inst, s))})"
+
+
+# ---------------------------------------------------------------- programs
+
+
+def labelled(arch: str, code: bytes) -> list[Item]:
+    """Instructions of `code`, labels where branches go, and bytes that are no instruction."""
+    found = dict(decode_all(arch, code))
+    targets = {pc: t for pc, i in found.items() if isinstance(i, Inst) and (t := disasm.branch_target(i, pc)) is not None}
+    places = sorted({t for t in targets.values() if t in found or t == len(code)})
+    labels = {place: Label(f"L{n}") for n, place in enumerate(places)}
+    items: list[Item] = []
+    for pc, inst in found.items():
+        items += [labels[pc]] if pc in labels else []
+        if not isinstance(inst, Inst):
+            items.append(code[pc : pc + 4])
+        elif targets.get(pc) in labels:
+            items.append(branch(inst, labels[targets[pc]]))
+        else:
+            items.append(inst)
+    return items + [label for place, label in labels.items() if place == len(code)]
+
+
+def branch(inst: Inst, target: Label) -> Pending:
+    """The same branch, to a label."""
+    s = syntax(inst.arch, inst.base, inst.opcode, "")
+    registers = tuple(register(t) for t in operand_texts(inst)[0][:-1])
+    return Pending(inst.arch, s.mnemonic, (*registers, target), (), inst.size)
+
+
+def register(text: str) -> Registers | Special:
+    """The register that assembly text names."""
+    if single := SINGLE.fullmatch(text):
+        return Registers(single[1], int(single[2]), 1, (single[3] or "")[1:])
+    if RANGE.fullmatch(text):
+        first, last = map(int, re.findall(r"\d+", text))
+        return Registers(text.partition("[")[0], first, last - first + 1)
+    return Special(text)
+
+
+Variables = Mapping[str, str]  # label name -> Python variable
+
+
+def operand_source(x: object, arch: str, variables: Variables) -> str:
+    """Python source of an operand that is a value, labels as variables."""
+    if isinstance(x, Label):
+        return variables[x.name]
+    if isinstance(x, Distance):
+        return f"{variables[x.end.name]} - {variables[x.start.name]} + {x.offset}"
+    if isinstance(x, Constant):
+        return f"{x.how}({x.value!r})"
+    if isinstance(x, Source | Call):
+        return value(repr(x), Slot("src"), arch)
+    return repr(x)
+
+
+def names_in(item: Item) -> tuple[str, ...]:
+    """Labels an item places or goes to."""
+    parts = item.operands if isinstance(item, Pending) else (item,)
+    return tuple(name for x in parts for name in label_names(x))
+
+
+def item_source(item: Item, program: Program, variables: Variables) -> str:
+    if isinstance(item, Label):
+        return f"p.add({variables[item.name]})"
+    if isinstance(item, bytes):
+        return f'p.add(bytes.fromhex("{item.hex()}"))'
+    if isinstance(item, Inst):
+        module = program.MODULE.rpartition(".")[2]
+        return f"p.add({pythonic(item, f'{module}.')})" if item.x is not None else f"p.{pythonic(item)}"
+    operands = [operand_source(x, program.ARCH, variables) for x in item.operands]
+    return f"p.{item.mnemonic}({', '.join(operands + [f'{k}={v!r}' for k, v in item.modifiers])})"
+
+
+def program_source(program: Program) -> str:
+    """Python source of a whole program: imports, labels, then a line for each item."""
+    package, _, module = program.MODULE.rpartition(".")
+    taken = {*importlib.import_module(program.MODULE).__all__, *keyword.kwlist, module, "p", "abs", "bytes"}
+    variables: dict[str, str] = {}
+    for label in dict.fromkeys(name for item in program.items for name in names_in(item)):
+        name = re.sub(r"\W", "_", label)
+        while name in taken:
+            name += "_"
+        taken.add(name)
+        variables[label] = name
+    head = [f"from {package} import {module}", f"from {program.MODULE} import *", ""]
+    declared = [f'{name} = Label("{label}")' for label, name in variables.items()]
+    lines = [item_source(item, program, variables) for item in program.items] or ["pass"]
+    return "\n".join([*head, *declared, f"with {module}.Program() as p:", *(f"    {line}" for line in lines), ""])

@@ -15,7 +15,7 @@ from stuntgpu.isa import rdna3, rdna4
 from stuntgpu.isa.asm import assemble
 from stuntgpu.isa.build_program import Pending
 from stuntgpu.isa.rdna3 import Label, s, v, vcc_lo
-from tests.shared import ROOT
+from tests.shared import ROOT, shared_dir
 
 GFX = "gfx1100"
 
@@ -151,3 +151,47 @@ def test_program_completes_names() -> None:
     names = dir(rdna3.Program())
     assert {"v_add_f32", "v_add_f32_e64", "label", "add"} <= set(names)
     assert "v_dual_mul_f32" not in names
+
+
+# ---------------------------------------------------------------- source
+
+
+def rebuilt(source: str) -> rdna3.Program:
+    names: dict[str, object] = {}
+    exec(source, names)
+    made = names["p"]
+    assert isinstance(made, rdna3.Program)
+    return made
+
+
+def test_source_makes_the_program_again() -> None:
+    p = collatz()
+    p.add(b"\xff\xff\xff\xff", rdna3.v_mul_f32(v[0], v[1], v[2]) & rdna3.v_mov_b32(v[3], 0))
+    p.add(Label("v"), Label("v_"), Label("a.b"))  # names that Python or the module has taken
+    p.s_branch(Label("v"))
+    p.s_call_b64(s[4:5], Label("a.b"))
+    p.v_add_nc_u32(v[0], Label("a.b") - Label("loop") + 4, v[1], clamp=True)
+    p.v_add_nc_u32(v[0], Label("a.b") - Label("loop"), rdna3.bits(1.0), clamp=True)
+    again = rebuilt(p.source)
+    assert bytes(again) == bytes(p)
+    assert again.source == p.source
+
+
+def test_source_shows_branches_with_labels() -> None:
+    source = rdna3.Program.from_bytes(bytes(collatz())).source
+    assert "    p.s_cbranch_execz(L1)\n" in source
+    assert "    p.add(L0)\n    p.v_cmpx_lt_u32_e32(1, v[0])\n" in source
+
+
+def test_golden_kernels_become_source_and_back() -> None:
+    for path in sorted((shared_dir() / "bench-kernels").glob("*.s")):
+        code = assemble(GFX, path.read_text())
+        p = rdna3.Program.from_bytes(code)
+        assert bytes(p) == code == assemble(GFX, str(p)) == bytes(rebuilt(p.source)), path.name
+
+
+def test_what_is_no_instruction_stays_bytes() -> None:
+    code = bytes(rdna3.s_branch(0x7FFF)) + b"\xff\xff\xff\xff\x01"
+    p = rdna3.Program.from_bytes(code)
+    assert p.items[1:] == [b"\xff\xff\xff\xff", b"\x01"]
+    assert bytes(p) == code
