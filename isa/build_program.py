@@ -70,6 +70,13 @@ class Pending:
         return source_text(plan(self.arch, self.mnemonic), self.operands, dict(self.modifiers))
 
 
+def is_register_name(arch: str, name: str) -> bool:
+    """Whether assembly text would read `name` as a register or a word of the language."""
+    from stuntgpu.isa.asm_names import register_numbers
+
+    return bool(REGISTER_NAME.fullmatch(name)) or name in register_numbers(arch)
+
+
 def label_names(x: object) -> tuple[str, ...]:
     if isinstance(x, Distance):
         return x.end.name, x.start.name
@@ -113,9 +120,7 @@ class Program:
             self.items.append(item)
 
     def _place(self, label: Label) -> None:
-        from stuntgpu.isa.asm_names import register_numbers
-
-        if REGISTER_NAME.fullmatch(label.name) or label.name in register_numbers(self.ARCH):
+        if is_register_name(self.ARCH, label.name):
             raise ValueError(f"{label} is the name of a register; a label needs another")
         if label.name in self._placed:
             raise ValueError(f"label {label} is placed twice")
@@ -139,12 +144,12 @@ class Program:
         return sorted({*super().__dir__(), *instruction_names(self.ARCH)} - set(dual_names(self.ARCH)))
 
     @classmethod
-    def from_bytes(cls, code: bytes) -> Self:
-        """The program of machine code: branches to places in it get labels, what is no
-        instruction stays bytes. `bytes()` of it is `code`."""
+    def from_bytes(cls, code: bytes, symbols: Mapping[int, str] | None = None) -> Self:
+        """The program of machine code: places that branches go to get labels, as do those of
+        `symbols` (offset -> name); what is no instruction stays bytes. `bytes()` of it is `code`."""
         from stuntgpu.isa.build_python import labelled
 
-        return cls(labelled(cls.ARCH, code))
+        return cls(labelled(cls.ARCH, code, symbols or {}))
 
     @property
     def source(self) -> str:

@@ -14,11 +14,12 @@ import keyword
 import re
 from collections.abc import Mapping
 from functools import cache
+from itertools import count
 
 from stuntgpu.isa import asm_names, disasm
 from stuntgpu.isa.build_checks import is_integer_format
 from stuntgpu.isa.build_plan import immediate_fields
-from stuntgpu.isa.build_program import Item, Pending, Program, label_names
+from stuntgpu.isa.build_program import Item, Pending, Program, is_register_name, label_names
 from stuntgpu.isa.build_tokens import FORMATS, ONE
 from stuntgpu.isa.build_values import Call, Constant, Distance, Label, Registers, Source, Special
 from stuntgpu.isa.decode import decode_all
@@ -146,12 +147,16 @@ def pythonic(inst: Inst, prefix: str = "") -> str:
 # ---------------------------------------------------------------- programs
 
 
-def labelled(arch: str, code: bytes) -> list[Item]:
-    """Instructions of `code`, labels where branches go, and bytes that are no instruction."""
+def labelled(arch: str, code: bytes, symbols: Mapping[int, str]) -> list[Item]:
+    """Instructions of `code`, labels where branches go or `symbols` are, and bytes that are no
+    instruction. A symbol inside an instruction, or whose name no label can have, gets none."""
+    named = {name: place for place, name in symbols.items() if Label.is_name(name) and not is_register_name(arch, name)}
+    symbols = {place: name for name, place in named.items()}
     found = dict(decode_all(arch, code))
     targets = {pc: t for pc, i in found.items() if isinstance(i, Inst) and (t := disasm.branch_target(i, pc)) is not None}
-    places = sorted({t for t in targets.values() if t in found or t == len(code)})
-    labels = {place: Label(f"L{n}") for n, place in enumerate(places)}
+    places = sorted({t for t in (*targets.values(), *symbols) if t in found or t == len(code)})
+    free = (name for n in count() if (name := f"L{n}") not in symbols.values())
+    labels = {place: Label(symbols[place] if place in symbols else next(free)) for place in places}
     items: list[Item] = []
     for pc, inst in found.items():
         items += [labels[pc]] if pc in labels else []

@@ -192,8 +192,12 @@ class Label:
 
     name: str
 
+    @staticmethod
+    def is_name(text: str) -> bool:
+        return text.replace(".", "_").replace("$", "_").isidentifier() and text.isascii()
+
     def __post_init__(self) -> None:
-        if not self.name.replace(".", "_").replace("$", "_").isidentifier():
+        if not self.is_name(self.name):
             raise ValueError(f"{self.name!r} is no name for a label")
 
     def __sub__(self, start: Label) -> Distance:

@@ -5,6 +5,7 @@ Addresses, encodings and remarks are comments, so that the text goes back throug
 
 from __future__ import annotations
 
+import importlib
 import os
 import sys
 from collections.abc import Iterator, Mapping
@@ -17,6 +18,7 @@ import click
 if TYPE_CHECKING:
     from stuntgpu.isa.abi.codeobject import KernelInfo
     from stuntgpu.isa.abi.fatbin import Image
+    from stuntgpu.isa.build_program import Program
     from stuntgpu.isa.listing import CodeSection, Descriptor, Label, Line
 
 DEFAULT_ARCH = "gfx1100"
@@ -32,6 +34,10 @@ class Style:
     address: bool = True
     encoding: bool = False
     colour: bool = False
+    python: bool = False
+
+    def comment(self, text: str, colour: str) -> str:
+        return self.paint(f"{'#' if self.python else '//'} {text}", colour)
 
     def paint(self, text: str, colour: str) -> str:
         return click.style(text, fg=colour) if self.colour else text
@@ -44,8 +50,12 @@ class Style:
 @click.option("--function", metavar="NAME", help="List only this function.")
 @click.option("--address/--no-address", default=True, help="Show addresses.  [default: address]")
 @click.option("--encoding/--no-encoding", default=False, help="Show the dwords of each instruction.")
+@click.option("--format", "shape", type=click.Choice(["text", "python"]), default="text",
+              help="Assembly text, or Python that builds the same code.  [default: text]")
 @click.option("--jsonl", is_flag=True, help='Answer JSON lines: {"hex": "7e6afe8b"} gets its "asm", or "error".')
-def dis(source: IO[bytes], arch: str | None, function: str | None, address: bool, encoding: bool, jsonl: bool) -> None:
+def dis(
+    source: IO[bytes], arch: str | None, function: str | None, address: bool, encoding: bool, shape: str, jsonl: bool
+) -> None:
     """Disassemble SOURCE: a code object, a fat binary or host program with GPU code, raw machine code,
     or dwords in hex as text.
 
@@ -60,7 +70,7 @@ def dis(source: IO[bytes], arch: str | None, function: str | None, address: bool
         return
     colour = sys.stdout.isatty() and not os.environ.get("NO_COLOR")
     name = getattr(source, "name", "standard input")
-    echo(lines(source.read(), name, arch, function, Style(address, encoding, colour)), colour)
+    echo(lines(source.read(), name, arch, function, Style(address, encoding, colour, shape == "python")), colour)
 
 
 def echo(texts: Iterator[str], colour: bool) -> None:
@@ -125,7 +135,7 @@ def image_lines(image: Image, name: str, function: str | None, style: Style, alo
     from stuntgpu.isa.errors import Unmodelled
 
     arch = tables_of(image.target)
-    yield style.paint(f"// {name}: {image.id or image.target}, {len(image.data)} bytes", "bright_black")
+    yield style.comment(f"{name}: {image.id or image.target}, {len(image.data)} bytes", "bright_black")
     try:
         if image.problem:
             raise ElfError(f"{name}: {image.id}: {image.problem}")
@@ -135,7 +145,7 @@ def image_lines(image: Image, name: str, function: str | None, style: Style, alo
     except (ElfError, Unmodelled) as error:
         if alone:
             raise
-        yield style.paint(f"// {error}", "red")
+        yield style.comment(str(error), "red")
 
 
 def object_lines(arch: str, data: bytes, function: str | None, style: Style) -> Iterator[str]:
@@ -147,6 +157,9 @@ def object_lines(arch: str, data: bytes, function: str | None, style: Style) -> 
     names = [s.name for section in sections for s in section.symbols]
     if function is not None and function not in names:
         raise NothingToList(f"no function {function!r}; there are {', '.join(names) or 'none'}")
+    if style.python:
+        yield from (line for section in sections for line in section_lines(arch, section, style, {}, function))
+        return
     yield f'\t.amdgcn_target "{target_id(file)}"'
     signatures, problem = kernels(data)
     if problem:
@@ -190,6 +203,9 @@ def section_lines(
     from stuntgpu.isa.listing import Label, listing
 
     low, high = extent(section, function)
+    if style.python:
+        yield from python_lines(arch, section, low, high)
+        return
     for item in listing(arch, section, numbers):
         if not low <= item.address < high and not (isinstance(item, Label) and function is None):
             continue
@@ -197,6 +213,17 @@ def section_lines(
             yield from label_lines(item, style, remarks)
         else:
             yield line_text(item, style)
+
+
+def python_lines(arch: str, section: CodeSection, low: int, high: int) -> Iterator[str]:
+    """Python source of the program between two addresses, symbols as labels."""
+    from stuntgpu.isa.arch import arch as row
+
+    program: type[Program] = importlib.import_module(f"stuntgpu.isa.{row(arch).family}").Program
+    code = section.code[low - section.address : high - section.address]
+    symbols = {s.value - low: s.name for s in reversed(section.symbols) if low <= s.value < high}
+    if code:
+        yield from program.from_bytes(code, symbols).source.splitlines()
 
 
 def extent(section: CodeSection, function: str | None) -> tuple[int, int]:

@@ -177,6 +177,14 @@ def test_source_makes_the_program_again() -> None:
     assert again.source == p.source
 
 
+def test_symbols_become_labels_where_they_can() -> None:
+    code = bytes(rdna3.Program([rdna3.s_branch(0), rdna3.v_add_f32_e64(v[0], v[1], v[2]), rdna3.s_endpgm()]))
+    symbols = {0: "start", 4: "v0", 8: "inside", 12: "f(int)", 16: "end"}
+    p = rdna3.Program.from_bytes(code, symbols)
+    assert p.labels == {"start": 0, "L0": 4, "end": 16}
+    assert rdna3.Program.from_bytes(code, {0: "twice", 12: "twice"}).size == len(code)
+
+
 def test_source_shows_branches_with_labels() -> None:
     source = rdna3.Program.from_bytes(bytes(collatz())).source
     assert "    p.s_cbranch_execz(L1)\n" in source

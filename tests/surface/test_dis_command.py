@@ -55,6 +55,19 @@ def test_one_function_alone(vadd: Path) -> None:
     assert "no function 'f'; there are" in stuntgpu("dis", "--function", "f", vadd).output
 
 
+def test_python_source_builds_the_same_code(vadd: Path) -> None:
+    shown = stuntgpu("dis", "--format", "python", vadd).output
+    assert shown.startswith("# ")
+    assert "\n    p.add(vadd_f32)\n    p.s_load_b32(s[2], s[0:1], 0x18)\n" in shown
+    names: dict[str, object] = {}
+    exec(shown, names)
+    (section,) = code_sections(ElfFile(vadd.read_bytes()))
+    assert bytes(names["p"]) == section.code  # type: ignore[call-overload]
+    one = stuntgpu("dis", "--format", "python", "--function", "vadd_f32", vadd).output
+    assert "global_store_b32" in one
+    assert "__clang_ocl_kern_imp_vadd_f32" not in one
+
+
 def test_encodings_are_shown_when_asked_for(vadd: Path) -> None:
     assert re.search(r"s_endpgm +// 17a0: bfb00000$", stuntgpu("dis", "--encoding", vadd).output, re.MULTILINE)
     assert re.search(r"s_endpgm +// bfb00000$", stuntgpu("dis", "--encoding", "--no-address", vadd).output, re.MULTILINE)
