@@ -110,6 +110,7 @@ class _Verifier:
                 self.block(body, True)
             case For(name, lo, hi, body):
                 self.need(lo.width == hi.width == 32, "loop bounds are not 32 bits", s)
+                self.need(bool(body), "loop that does nothing", s)
                 self.locals[name] = 32
                 self.block(body, True)
 
@@ -177,6 +178,8 @@ class _Verifier:
         first = x.args[0].width
         if x.op in _OPEN:
             self.need(_OPEN[x.op](first, x.width), "width goes the wrong way", x)
+        if x.op == "extract" and isinstance(x.args[1], Const):
+            self.need(x.args[1].bits < first, "field beyond the value", x)
         if x.op == "concat":
             self.need(first + x.args[1].width == x.width, "parts do not add up", x)
         if x.round:

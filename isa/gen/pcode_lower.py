@@ -188,7 +188,7 @@ class Lowering(Expressions):
             case ast.Dot(ast.Index(ast.Name("MEM" | "LDS"), addr), type_name):
                 kind, width = self.type(type_name)
                 self.store(addr, coerce(v, kind, width))
-            case ast.Index(ast.Name("LDS"), addr):
+            case ast.Index(ast.Name("MEM" | "LDS"), addr):
                 self.store(addr, settled(v))
             case ast.Dot(inner, type_name) if type_of(type_name):
                 self.assign_typed(inner, self.type(type_name), v)

@@ -103,7 +103,7 @@ class Generator:
         rows: Iterable[object] = import_module(f"stuntgpu.isa.errata.{arch}").ROWS
         self.mended = {n: r for r in rows if isinstance(r, Erratum | Own) for n in r.names}
         self.unbuilt = [r for r in rows if isinstance(r, Unbuilt)]
-        self.same = {r.name: r.like for r in rows if isinstance(r, Same)}
+        self.same = {r.name: r.like for r in rows if isinstance(r, Same) and r.like in self.entries}
         self.library = dict(self._library())
         self.bodies = {n: load_body(f"({r.body})") for n, r in self.mended.items()}
 
