@@ -35,10 +35,13 @@ def signature(plan: Plan, returns: str) -> inspect.Signature:
         parameters.append(inspect.Parameter("operands", inspect.Parameter.VAR_POSITIONAL, annotation="Operand"))
     for word in plan.keywords:
         wanted = keyword_type(plan, word)
-        default = False if wanted == "bool" else None
+        flag = wanted == "bool"
         parameters.append(
-            inspect.Parameter(word, inspect.Parameter.KEYWORD_ONLY, default=default, annotation=wanted)
-        )
+            inspect.Parameter(
+                word, inspect.Parameter.KEYWORD_ONLY, default=False if flag else None,
+                annotation=wanted if flag else f"{wanted} | None",
+            )
+        )  # fmt: skip
     return inspect.Signature(parameters, return_annotation=returns)
 
 

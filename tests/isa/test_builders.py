@@ -119,6 +119,11 @@ def test_instruction_pickles_compares_and_hashes() -> None:
         bytes(pair.x)
 
 
+def test_builders_and_registers_pickle() -> None:
+    for x in (rdna3.v_add_f32, rdna3.v_dual_mul_f32, v[1].h, -v[0], exec_, lit(5), hwreg("HW_REG_MODE"), rdna3.Label("x") - rdna3.Label("y")):
+        assert pickle.loads(pickle.dumps(x)) == x
+
+
 # ---------------------------------------------------------------- what calls give
 
 
@@ -338,6 +343,7 @@ def test_signature_has_operands_then_keywords() -> None:
     shape = inspect.signature(rdna3.v_add_f32)
     assert list(shape.parameters)[:3] == ["vdst", "src0", "src1"]
     assert shape.parameters["clamp"].default is False
+    assert shape.parameters["omod"].annotation == "float | None"
     assert {p.kind for p in list(shape.parameters.values())[3:]} == {inspect.Parameter.KEYWORD_ONLY}
 
 
