@@ -16,7 +16,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from functools import cache
 
-from stuntgpu.isa import asm_gfx9, asm_imm_gfx9, asm_modifiers
+from stuntgpu.isa import asm_gfx9, asm_modifiers
 from stuntgpu.isa.arch import Arch, EncodingRow, InstRow, arch
 from stuntgpu.isa.asm_aliases import canonical
 from stuntgpu.isa.asm_checks import check_banks, check_constant_bus
@@ -24,16 +24,16 @@ from stuntgpu.isa.asm_lex import AsmError, Cursor, Token, tokenize
 from stuntgpu.isa.asm_operands import READ
 from stuntgpu.isa.asm_source import Source, Statement, read_source
 from stuntgpu.isa.asm_state import State
-from stuntgpu.isa.decode_rules import WHOLE_RESULTS, has_lds_form
-from stuntgpu.isa.errata.encodings import required
+from stuntgpu.isa.decode_rules import has_lds_form
 from stuntgpu.isa.errors import Bug
-from stuntgpu.isa.syntax import MIX_NAMES, Syntax, syntax
+from stuntgpu.isa.fixed import fixed_fields
+from stuntgpu.isa.syntax import Syntax, syntax
 from stuntgpu.isa.syntax_types import Slot
 
 __all__ = ["AsmError", "assemble", "assemble_one"]
 
-#: Codes of SDWA: its mark in SRC0, a whole register, a result that keeps the rest of its register.
-SDWA, DWORD, PRESERVE = 249, 6, 2
+#: Mark of SDWA in SRC0.
+SDWA = 249
 #: Encoding families in the order they are tried.
 ORDER = ("VOP1", "VOP2", "VOPC", "VOP3", "VOP3_SDST", "VOP3P")
 SUFFIXES: Mapping[str, tuple[tuple[str, ...], str]] = {
@@ -117,36 +117,6 @@ def expand(name: str, row: InstRow, form: str) -> list[Candidate]:
         return [Candidate(s, s.slots, fixed)]
     plain = tuple(slot for slot in s.slots if slot.kind != "returned")
     return [Candidate(s, plain, fixed, False), Candidate(s, s.slots, fixed, True)]
-
-
-def fixed_fields(target: Arch, row: InstRow, form: str) -> dict[str, int]:
-    """Field values that text does not say, or need not."""
-    out: dict[str, int] = {}
-    if row.base.startswith(("FLAT", "VFLAT", "VGLOBAL", "VSCRATCH")):
-        out["SADDR"] = target.no_saddr
-    out |= required(target.name, row.base)
-    if form == "sdwa":
-        out |= sdwa_defaults(row)
-    if row.base == "MTBUF" and target.dialect == "gfx9":
-        out["DFMT"] = asm_imm_gfx9.DEFAULT_DATA
-    if row.base == "VOP3P":
-        out["OP_SEL_HI"] = 0 if row.name.startswith(MIX_NAMES) else 7
-    if row.base == "VOP3" and row.name.startswith("V_CMPX"):
-        out["VDST"] = target.exec
-    if row.base in ("MTBUF", "VBUFFER"):
-        out["FORMAT"] = 1
-    if "_BVH" in row.name and row.base in ("MIMG", "VIMAGE"):
-        out |= {"DMASK": 15, "UNORM": 1, "R128": 1}
-    return out
-
-
-def sdwa_defaults(row: InstRow) -> dict[str, int]:
-    """Whole registers; a result keeps what it does not write."""
-    n = sum(o.role in ("S0", "S1") for o in row.operands)
-    out = {f"SRC{i}_SEL": DWORD for i in range(n)}
-    if row.base != "VOPC":
-        out |= {"DST_SEL": DWORD, "DST_UNUSED": 0 if row.name in WHOLE_RESULTS else PRESERVE}
-    return out
 
 
 # ---------------------------------------------------------------- one instruction

@@ -11,9 +11,9 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from stuntgpu.isa.arch import EncodingRow, InstRow, arch
-from stuntgpu.isa.asm import fixed_fields
 from stuntgpu.isa.asm_names import FIRST_VGPR
 from stuntgpu.isa.decode import DecodeError, decode, encode, make_plan
+from stuntgpu.isa.fixed import fixed_fields
 from stuntgpu.isa.inst import Inst
 
 #: Fields that are something else than zero in a plain instruction, where an encoding has them.
