@@ -178,12 +178,17 @@ class LaneBit:
     width: int = 1
 
 
+RegisterFile = Literal["VGPR", "SGPR", "HWREG", "BARRIER", "MESSAGE"]
+
+
 @dataclass(frozen=True, slots=True)
 class RegRead:
     """A register by number: file "VGPR" (lane given; number is an 8-bit VGPR number), or "SGPR"
-    (lane None; a 7-bit scalar operand number), "HWREG" (lane None; hardware register id). 32 bits."""
+    (lane None; a 7-bit scalar operand number), "HWREG" (lane None; hardware register id), "BARRIER" (state of
+    a barrier: signals in [22:16], members in [10:4], valid in [0]). 32 bits. "MESSAGE": what the message of a
+    number returns, 64 bits."""
 
-    file: Literal["VGPR", "SGPR", "HWREG"]
+    file: RegisterFile
     index: Expr
     lane: Expr | None = None
     width: int = 32
@@ -192,9 +197,10 @@ class RegRead:
 @dataclass(frozen=True, slots=True)
 class Load:
     """Memory read. space: "MEM" = the instruction's own space (global, flat, scratch, scalar, buffer)
-    at byte address `addr` as the executor computed it (place ADDR plus constants); "LDS"."""
+    at byte address `addr` as the executor computed it (place ADDR plus constants); "LDS"; "FORMAT" = channel
+    number `addr` of the buffer element at ADDR, converted from or to its memory format (32 bits; 16: as D16)."""
 
-    space: Literal["MEM", "LDS"]
+    space: Literal["MEM", "LDS", "FORMAT"]
     addr: Expr
     width: int
 
@@ -234,7 +240,7 @@ class SetElem:
 
 @dataclass(frozen=True, slots=True)
 class RegWrite:
-    file: Literal["VGPR", "SGPR", "HWREG"]
+    file: RegisterFile
     index: Expr
     value: Expr
     lane: Expr | None = None
@@ -242,7 +248,7 @@ class RegWrite:
 
 @dataclass(frozen=True, slots=True)
 class Store:
-    space: Literal["MEM", "LDS"]
+    space: Literal["MEM", "LDS", "FORMAT"]
     addr: Expr
     value: Expr
 
@@ -290,11 +296,18 @@ ACTIONS: Mapping[str, str] = {
     "nop": "nothing (waits, hints, cache control, delays: the emulator is in order)",
     "endpgm": "the wave ends",
     "barrier": "workgroup barrier (signal and wait)",
+    "barrier_signal": "a signal to barrier n (signed: -1 the workgroup's, -2 the trap handler's, else a named one)",
+    "barrier_wait": "wait until barrier n of this wave is complete, as barrier_signal counts them; above 0: the named one",
+    "barrier_init": "set member count of named barrier n",
+    "barrier_join": "this wave belongs to named barrier n from now on",
+    "barrier_leave": "this wave leaves its named barrier",
     "sleep": "give up the rest of the quantum",
     "trap": "trap; argument: id",
     "sendmsg": "message; argument: SIMM16",
     "halt": "s_sethalt",
     "wmma": "matrix multiply-add; the executor reads shape and types from the mnemonic",
+    "transpose": "after the results are stored: the data of every sixteen lanes, elements of n bits, is a matrix of as many"
+                 " rows as a lane has elements and 16 columns, row after row; lane i of the sixteen gets column i",
     "memory_barrier": "order memory (buffer_gl*_inv and the like)",
     "swizzle": "DS_SWIZZLE_B32",
     "illegal": "raises the illegal-instruction fault",
@@ -446,6 +459,7 @@ def expressions(body: tuple[Stmt, ...]) -> Iterator[Expr]:
 #
 # expr  = 12:32 | S0:32 | (op a b) | (op:width a b) when OPS leaves the width open | (op!rtz a b)
 #       | (elem:32 name i) | (bit VCC) | (load:32 MEM addr) | (vgpr i lane) | (sgpr i) | (hwreg i)
+#       | (barrier i) | (message i)
 # stmt  = (set D0 x) | (setbit VCC x) | (array t n width) | (setelem t i x) | (store MEM addr x)
 #       | (setvgpr i x lane) | (setsgpr i x) | (sethwreg i x) | (if c (stmt...) (stmt...))
 #       | (for i lo hi (stmt...)) | (while c (stmt...)) | (break) | (do action x...)
@@ -453,7 +467,9 @@ def expressions(body: tuple[Stmt, ...]) -> Iterator[Expr]:
 
 Sexp = str | list["Sexp"]
 _ROUNDS: Mapping[str, Round] = {"": "", "rne": "rne", "rtz": "rtz", "rup": "rup", "rdn": "rdn"}
-_FILES: Mapping[str, Literal["VGPR", "SGPR", "HWREG"]] = {"vgpr": "VGPR", "sgpr": "SGPR", "hwreg": "HWREG"}
+_FILES: Mapping[str, RegisterFile] = {
+    "vgpr": "VGPR", "sgpr": "SGPR", "hwreg": "HWREG", "barrier": "BARRIER", "message": "MESSAGE",
+}  # fmt: skip
 
 
 def dumps(sem: Semantics) -> str:
@@ -556,8 +572,9 @@ def load_expr(s: Sexp) -> Expr:
             return Const(int(atom, 0), int(width)) if atom[:1].isdigit() else Var(atom, int(width))
         case ["bit", str(name)]:
             return LaneBit(name)
-        case [("vgpr" | "sgpr" | "hwreg") as file, index, *lane]:
-            return RegRead(_FILES[file], load_expr(index), load_expr(lane[0]) if lane else None)
+        case [("vgpr" | "sgpr" | "hwreg" | "barrier" | "message") as file, index, *lane]:
+            width = 64 if file == "message" else 32
+            return RegRead(_FILES[file], load_expr(index), load_expr(lane[0]) if lane else None, width)
         case [str(head), *args]:
             return _load_operation(head, args)
         case _:
@@ -569,7 +586,7 @@ def _load_operation(head: str, args: list[Sexp]) -> Expr:
     match head, args:
         case "elem", [str(name), index]:
             return Elem(name, load_expr(index), int(width))
-        case "load", [("MEM" | "LDS") as space, addr]:
+        case "load", [("MEM" | "LDS" | "FORMAT") as space, addr]:
             return Load(space, load_expr(addr), int(width))
         case _:
             name, _, rnd = head.partition("!")
@@ -595,7 +612,7 @@ def load_stmt(s: Sexp) -> Stmt:
         case [("setvgpr" | "setsgpr" | "sethwreg") as head, index, value, *lane]:
             where = load_expr(lane[0]) if lane else None
             return RegWrite(_FILES[head[3:]], load_expr(index), load_expr(value), where)
-        case ["store", ("MEM" | "LDS") as space, addr, value]:
+        case ["store", ("MEM" | "LDS" | "FORMAT") as space, addr, value]:
             return Store(space, load_expr(addr), load_expr(value))
         case ["break"]:
             return Break()

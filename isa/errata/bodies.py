@@ -422,15 +422,18 @@ def dot2_acc(convert: str, accumulator: str) -> str:
 # ---------------------------------------------------------------- across lanes
 
 
-def gather(source_lane: str, prepare: str = "") -> str:
-    """DS data exchange, wave scope: lane i gets the DATA register of lane `j` (0 when j is inactive).
+def gather(source_lane: str, prepare: str = "", *, inactive: bool = False) -> str:
+    """DS data exchange, wave scope: lane i gets the DATA register of lane `j` (0 when j is inactive,
+    unless `inactive` lanes are read as well).
 
     SRC0, SRC1, VDST: register numbers of ADDR, DATA0 and the destination. `source_lane` computes j.
     """
+    fetch = "(setelem result i:32 (vgpr SRC1:32 j:32))"
+    if not inactive:
+        fetch = f"(if (extract:1 EXEC:64 j:32) ({fetch}))"
     return (
         f"(array result 64 32) {prepare}"
-        f" (for i 0:32 (sub LANES:32 1:32) ((set j {source_lane})"
-        " (if (extract:1 EXEC:64 j:32) ((setelem result i:32 (vgpr SRC1:32 j:32))))))"
+        f" (for i 0:32 (sub LANES:32 1:32) ((set j {source_lane}) {fetch}))"
         " (for i 0:32 (sub LANES:32 1:32) ((if (extract:1 EXEC:64 i:32) ((setvgpr VDST:32 (elem:32 result i:32) i:32)))))"
     )
 

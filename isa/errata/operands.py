@@ -5,10 +5,12 @@ Test:    tests/isa/test_operands.py, test_mended_operand_lists.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable
 from dataclasses import dataclass
 
 CDNA = frozenset({"gfx942", "gfx950"})
+SMALL_FLOATS = CDNA | {"gfx1201"}
 
 
 @dataclass(frozen=True, slots=True)
@@ -31,7 +33,43 @@ def without_data(text: str) -> str:
     return " ".join(c for c in text.split() if not c.startswith("VDATA="))
 
 
+def changed(role: str, *, access: str = "", fmt: str = "", bits: int = 0) -> Callable[[str], str]:
+    """Gives the columns of one role other values."""
+
+    def mend(text: str) -> str:
+        out = []
+        for column in text.split():
+            name, _, rest = column.partition("=")
+            field, was, kind, old, size = rest.split(":")
+            if name == role:
+                column = f"{name}={field}:{access or was}:{kind}:{fmt or old}:{bits or size}"
+            out.append(column)
+        return " ".join(out)
+
+    return mend
+
+
 ROWS = (
+    OperandErratum(
+        SMALL_FLOATS, "", lambda name: re.fullmatch(r"V_CVT_F32_(FP8|BF8)", name) is not None,
+        "the source has 8 bits", "any byte of 32 can be selected", "the instruction's own text",
+        changed("S0", fmt="b32", bits=32),
+    ),
+    OperandErratum(
+        CDNA, "", lambda name: re.fullmatch(r"V_CVT_PK_F32_(FP8|BF8)", name) is not None,
+        "the source has 16 bits", "either half of 32 can be selected", "the instruction's own text",
+        changed("S0", fmt="b32", bits=32),
+    ),
+    OperandErratum(
+        SMALL_FLOATS, "", lambda name: re.fullmatch(r"V_CVT_SR_(FP8|BF8)_F32", name) is not None,
+        "the result has 8 bits", "one byte of a register whose others stay", "the instruction's own text",
+        changed("D0", access="rw", fmt="b32", bits=32),
+    ),
+    OperandErratum(
+        frozenset({"gfx1201"}), "", lambda name: name == "S_CVT_HI_F32_F16",
+        "the source has 16 bits", "the upper half of its 32 bits is read", "the instruction's own text",
+        changed("S0", bits=32),
+    ),
     OperandErratum(
         CDNA, "VOPC", lambda name: name.startswith("V_CMPX_"),
         "the result goes to EXEC", "to EXEC and to VCC, as the VOP3 form writes EXEC and its SGPRs",

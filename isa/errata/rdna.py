@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from stuntgpu.isa.errata import bodies
+from stuntgpu.isa.errata import bodies, formats
 from stuntgpu.isa.errata.bodies import F16, F32, F64
 from stuntgpu.isa.errata.common import FACTS, MANUAL, Erratum, Own, Same, Unbuilt
 
@@ -227,7 +227,7 @@ def _memory() -> tuple[Erratum | Own, ...]:
                 "(set RETURN_DATA (load:32 MEM (add ADDR:64 (zext:64 (shl LANE:32 2:32)))))", f"{TESTS}::test_addtid_address"),
         Erratum(("GLOBAL_STORE_ADDTID_B32",), "spells the address out", "ADDR holds base and offset", MANUAL,
                 "(store MEM (add ADDR:64 (zext:64 (shl LANE:32 2:32))) DATA:32)", f"{TESTS}::test_addtid_address"),
-        Own(("LDS_DIRECT_LOAD",), "the text is another table; M0 holds address and type", _DIRECT),
+        Own(("LDS_DIRECT_LOAD", "DS_DIRECT_LOAD"), "the text is another table; M0 holds address and type", _DIRECT),
     )
 
 
@@ -237,15 +237,16 @@ _DUAL = (
 )
 
 ROWS: tuple[Erratum | Own | Same | Unbuilt, ...] = (
+    *formats.rows(),
+    Own(("S_SENDMSG_RTN_B32",), MANUAL, "(set D0 (trunc:32 (message S0:32)))"),
+    Own(("S_SENDMSG_RTN_B64",), MANUAL, "(set D0 (message S0:32))"),
+    Own(("S_SETKILL",), "bit 0 of SIMM16 ends the wave", "(if (trunc:1 SIMM16:16) ((do endpgm)))"),
     *_control(), *_floats(), *_vector(), *_saturating(), *_memory(),
     *(Same(f"V_DUAL_{n}", f"V_{n}") for n in _DUAL.split(" ")),
     Same("FLAT_ATOMIC_CSUB_U32", "GLOBAL_ATOMIC_CSUB_U32"),
     Unbuilt(("IMAGE_*",), "image memory: needs descriptors, formats and filtering"),
-    Unbuilt(("*BUFFER_*_FORMAT_*", "BUFFER_LOAD_LDS_FORMAT_X"), "memory formats of typed buffers"),
     Unbuilt(("*_LOAD_LDS_*",), "loads into LDS: gfx1100 does not decode them"),
     Unbuilt(("EXP", "LDS_PARAM_LOAD"), "graphics pipeline"),
     Unbuilt(("DS_GWS_*", "DS_ORDERED_COUNT", "DS_*_GS_REG_RTN"), "global wave sync and ordered append"),
     Unbuilt(("DS_BVH_STACK_RTN_B32",), "ray tracing"),
-    Unbuilt(("S_SENDMSG_RTN_*",), "messages that return data"),
-    Unbuilt(("S_SETKILL",), "killing a wave from inside"),
 )

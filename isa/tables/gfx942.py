@@ -737,10 +737,10 @@ VOP1|78|V_CVT_NORM_U16_F16|ENC_VOP1|dpp16 lit sdwa||D0=VDST:w:vgpr:u16:16 S0=SRC
 VOP1|79|V_SAT_PK_U8_I16|ENC_VOP1|dpp16 lit sdwa||D0=VDST:w:vgpr:u8x2:16 S0=SRC0:r:src:i16x2:32
 VOP1|81|V_SWAP_B32|ENC_VOP1|||D0=VDST:rw:vgpr:b32:32 S0=SRC0:rw:src_vgpr:b32:32
 VOP1|82|V_ACCVGPR_MOV_B32|ENC_VOP1|||D0=VDST:w:accvgpr:b32:32 S0=SRC0:r:src_accvgpr:b32:32
-VOP1|84|V_CVT_F32_FP8|ENC_VOP1|dpp16 lit sdwa||D0=VDST:w:vgpr:f32:32 S0=SRC0:r:src:fp8:8
-VOP1|85|V_CVT_F32_BF8|ENC_VOP1|dpp16 lit sdwa||D0=VDST:w:vgpr:f32:32 S0=SRC0:r:src:bf8:8
-VOP1|86|V_CVT_PK_F32_FP8|ENC_VOP1|dpp16 lit sdwa||D0=VDST:w:vgpr:f32x2:64 S0=SRC0:r:src:fp8x2:16
-VOP1|87|V_CVT_PK_F32_BF8|ENC_VOP1|dpp16 lit sdwa||D0=VDST:w:vgpr:f32x2:64 S0=SRC0:r:src:bf8x2:16
+VOP1|84|V_CVT_F32_FP8|ENC_VOP1|dpp16 lit sdwa||D0=VDST:w:vgpr:f32:32 S0=SRC0:r:src:b32:32
+VOP1|85|V_CVT_F32_BF8|ENC_VOP1|dpp16 lit sdwa||D0=VDST:w:vgpr:f32:32 S0=SRC0:r:src:b32:32
+VOP1|86|V_CVT_PK_F32_FP8|ENC_VOP1|dpp16 lit sdwa||D0=VDST:w:vgpr:f32x2:64 S0=SRC0:r:src:b32:32
+VOP1|87|V_CVT_PK_F32_BF8|ENC_VOP1|dpp16 lit sdwa||D0=VDST:w:vgpr:f32x2:64 S0=SRC0:r:src:b32:32
 VOP2|0|V_CNDMASK_B32|ENC_VOP2|dpp16 sdwa||D0=VDST:w:vgpr:b32:32 S0=SRC0:r:src:b32:32 S1=VSRC1:r:vgpr:b32:32 VCC=-:r:vcc:m64:1
 VOP2|1|V_ADD_F32|ENC_VOP2|dpp16 lit sdwa||D0=VDST:w:vgpr:f32:32 S0=SRC0:r:src:f32:32 S1=VSRC1:r:vgpr:f32:32
 VOP2|2|V_SUB_F32|ENC_VOP2|dpp16 lit sdwa||D0=VDST:w:vgpr:f32:32 S0=SRC0:r:src:f32:32 S1=VSRC1:r:vgpr:f32:32
@@ -1131,10 +1131,10 @@ VOP3|398|V_CVT_NORM_U16_F16|ENC_VOP3|||D0=VDST:w:vgpr:u16:16 S0=SRC0:r:src_nolit
 VOP3|399|V_SAT_PK_U8_I16|ENC_VOP3|||D0=VDST:w:vgpr:u8x2:16 S0=SRC0:r:src_nolit:i16x2:32
 VOP3|401|V_SWAP_B32|ENC_VOP3|||D0=VDST:rw:vgpr:b32:32 S0=SRC0:rw:src_vgpr:b32:32
 VOP3|402|V_ACCVGPR_MOV_B32|ENC_VOP3|||D0=VDST:w:accvgpr:b32:32 S0=SRC0:r:src_accvgpr:b32:32
-VOP3|404|V_CVT_F32_FP8|ENC_VOP3|||D0=VDST:w:vgpr:f32:32 S0=SRC0:r:src_nolit:fp8:8
-VOP3|405|V_CVT_F32_BF8|ENC_VOP3|||D0=VDST:w:vgpr:f32:32 S0=SRC0:r:src_nolit:bf8:8
-VOP3|406|V_CVT_PK_F32_FP8|ENC_VOP3|||D0=VDST:w:vgpr:f32x2:64 S0=SRC0:r:src_nolit:fp8x2:16
-VOP3|407|V_CVT_PK_F32_BF8|ENC_VOP3|||D0=VDST:w:vgpr:f32x2:64 S0=SRC0:r:src_nolit:bf8x2:16
+VOP3|404|V_CVT_F32_FP8|ENC_VOP3|||D0=VDST:w:vgpr:f32:32 S0=SRC0:r:src_nolit:b32:32
+VOP3|405|V_CVT_F32_BF8|ENC_VOP3|||D0=VDST:w:vgpr:f32:32 S0=SRC0:r:src_nolit:b32:32
+VOP3|406|V_CVT_PK_F32_FP8|ENC_VOP3|||D0=VDST:w:vgpr:f32x2:64 S0=SRC0:r:src_nolit:b32:32
+VOP3|407|V_CVT_PK_F32_BF8|ENC_VOP3|||D0=VDST:w:vgpr:f32x2:64 S0=SRC0:r:src_nolit:b32:32
 VOP3|450|V_MAD_I32_I24|ENC_VOP3|||D0=VDST:w:vgpr:i32:32 S0=SRC0:r:src_nolit:i24:24 S1=SRC1:r:src_simple:i24:24 S2=SRC2:r:src_simple:i32:32
 VOP3|451|V_MAD_U32_U24|ENC_VOP3|||D0=VDST:w:vgpr:u32:32 S0=SRC0:r:src_nolit:u24:24 S1=SRC1:r:src_simple:u24:24 S2=SRC2:r:src_simple:u32:32
 VOP3|452|V_CUBEID_F32|ENC_VOP3|||D0=VDST:w:vgpr:f32:32 S0=SRC0:r:src_nolit:f32:32 S1=SRC1:r:src_simple:f32:32 S2=SRC2:r:src_simple:f32:32
@@ -1236,8 +1236,8 @@ VOP3|672|V_PACK_B32_F16|ENC_VOP3|||D0=VDST:w:vgpr:b32:32 S0=SRC0:r:src_nolit:f16
 VOP3|673|V_MUL_LEGACY_F32|ENC_VOP3|||D0=VDST:w:vgpr:f32:32 S0=SRC0:r:src_nolit:f32:32 S1=SRC1:r:src_simple:f32:32
 VOP3|674|V_CVT_PK_FP8_F32|ENC_VOP3|||D0=VDST:rw:vgpr:fp8x2:16 S0=SRC0:r:src_nolit:f32:32 S1=SRC1:r:src_simple:f32:32
 VOP3|675|V_CVT_PK_BF8_F32|ENC_VOP3|||D0=VDST:rw:vgpr:bf8x2:16 S0=SRC0:r:src_nolit:f32:32 S1=SRC1:r:src_simple:f32:32
-VOP3|676|V_CVT_SR_FP8_F32|ENC_VOP3|||D0=VDST:rw:vgpr:fp8:8 S0=SRC0:r:src_nolit:f32:32 S1=SRC1:r:src_simple:u32:32
-VOP3|677|V_CVT_SR_BF8_F32|ENC_VOP3|||D0=VDST:rw:vgpr:bf8:8 S0=SRC0:r:src_nolit:f32:32 S1=SRC1:r:src_simple:u32:32
+VOP3|676|V_CVT_SR_FP8_F32|ENC_VOP3|||D0=VDST:rw:vgpr:b32:32 S0=SRC0:r:src_nolit:f32:32 S1=SRC1:r:src_simple:u32:32
+VOP3|677|V_CVT_SR_BF8_F32|ENC_VOP3|||D0=VDST:rw:vgpr:b32:32 S0=SRC0:r:src_nolit:f32:32 S1=SRC1:r:src_simple:u32:32
 VOP3P|0|V_PK_MAD_I16|ENC_VOP3P|||D0=VDST:w:vgpr:i16x2:32 S0=SRC0:r:src_nolit:i16x2:32 S1=SRC1:r:src_simple:i16x2:32 S2=SRC2:r:src_simple:i16x2:32
 VOP3P|1|V_PK_MUL_LO_U16|ENC_VOP3P|||D0=VDST:w:vgpr:u16x2:32 S0=SRC0:r:src_nolit:u16x2:32 S1=SRC1:r:src_simple:u16x2:32
 VOP3P|2|V_PK_ADD_I16|ENC_VOP3P|||D0=VDST:w:vgpr:i16x2:32 S0=SRC0:r:src_nolit:i16x2:32 S1=SRC1:r:src_simple:i16x2:32

@@ -1,0 +1,127 @@
+"""gfx1201 (RDNA4): what it has of its own beside the rows of all RDNA."""
+
+from __future__ import annotations
+
+from stuntgpu.isa.errata import bodies, bodies_small, rdna
+from stuntgpu.isa.errata.bodies import F16, F32
+from stuntgpu.isa.errata.common import FACTS, MANUAL, Erratum, Own, Same, Unbuilt
+
+TESTS = "tests/isa/test_semantics_gfx1201.py"
+HIP = "the software conversions of HIP's hip_fp8 header, which hardware agrees with"
+
+#: Barrier number of a SALU source: M0 holds that of a named barrier.
+_NUMBER = "S0:32"
+_PRIVILEGED = f"(or (eq {_NUMBER} 0:32) (and (eq {_NUMBER} 0xfffffffe:32) (not PRIV:1)))"
+_SIGNAL = f"(if (not {_PRIVILEGED}) ((do barrier_signal {_NUMBER})))"
+_FIRST = f"(eq (extract:7 (barrier {_NUMBER}) 16:32) 0:7)"
+
+
+def _barriers() -> tuple[Erratum | Own, ...]:
+    return (
+        Erratum(("S_BARRIER_SIGNAL",), "asks how a source is encoded; counts in place", "one action of the workgroup",
+                MANUAL, _SIGNAL, f"{TESTS}::test_barrier_rows"),
+        Erratum(("S_BARRIER_SIGNAL_ISFIRST",), "as S_BARRIER_SIGNAL", "SCC: no wave signalled before", MANUAL,
+                f"(set SCC (and (not {_PRIVILEGED}) {_FIRST})) {_SIGNAL}", f"{TESTS}::test_barrier_rows"),
+        Erratum(("S_BARRIER_WAIT",), "a loop over a flag", "the executor lets the wave sleep until it is set", MANUAL,
+                "(do barrier_wait (sext:32 SIMM16:16))", f"{TESTS}::test_barrier_rows"),
+        Erratum(("S_GET_BARRIER_STATE",), "asks how a source is encoded", "one read", MANUAL,
+                f"(set D0 (barrier {_NUMBER}))", f"{TESTS}::test_barrier_rows"),
+        Own(("S_BARRIER_INIT",), "M0[22:16] is the number of members; " + MANUAL,
+            f"(do barrier_init {_NUMBER} (zext:32 (extract:7 M0:32 16:32)))"),
+        Own(("S_BARRIER_JOIN",), MANUAL, f"(do barrier_join {_NUMBER})"),
+        Own(("S_BARRIER_LEAVE",), MANUAL, "(do barrier_leave)"),
+    )
+
+
+def _control() -> tuple[Erratum | Own, ...]:
+    return (
+        *_barriers(),
+        Own(
+            (
+                "S_WAIT_ALU", "S_WAIT_BVHCNT", "S_WAIT_DSCNT", "S_WAIT_EXPCNT", "S_WAIT_KMCNT", "S_WAIT_LOADCNT",
+                "S_WAIT_LOADCNT_DSCNT", "S_WAIT_SAMPLECNT", "S_WAIT_STORECNT", "S_WAIT_STORECNT_DSCNT",
+            ),
+            "waits: execution is in order and always complete", "(do nop)",
+        ),
+        Erratum(
+            (
+                "S_PREFETCH_INST", "S_PREFETCH_INST_PC_REL", "S_PREFETCH_DATA", "S_PREFETCH_DATA_PC_REL",
+                "S_BUFFER_PREFETCH_DATA",
+            ),
+            "fetches lines into a cache", "nothing a program can see", "a hint by name", "(do nop)",
+            f"{TESTS}::test_prefetch_changes_nothing",
+        ),
+        Own(("GLOBAL_INV", "GLOBAL_WB", "GLOBAL_WBINV"), "caches are not modelled, their order is", "(do memory_barrier)"),
+        Own(("S_SLEEP_VAR",), MANUAL, "(do sleep)"),
+        Erratum(("S_ALLOC_VGPR",), "asks the register allocator", "every wave has all registers, so it succeeds", MANUAL,
+                "(set SCC 1:1)", f"{TESTS}::test_alloc_vgpr_succeeds"),
+    )
+
+
+def _scalar_floats() -> tuple[Erratum, ...]:
+    out = [
+        Erratum((f"S_{op}_{f.name.upper()}",), "arithmetic that rounds and flushes on the way", "one exact operation", FACTS,
+                bodies.unary(f, ir_op), f"{TESTS}::test_scalar_rounding_is_one_operation")
+        for f in (F16, F32)
+        for op, ir_op in (("CEIL", "ceil"), ("FLOOR", "floor"), ("RNDNE", "rndne"))
+    ]
+    out.append(Erratum(("S_CVT_HI_F32_F16",), "a 16-bit operand's upper half", "the upper half of the register", MANUAL,
+                       "(set D0 (f16_to_f32 (extract:16 S0:32 16:32)))", f"{TESTS}::test_cvt_hi_reads_the_upper_half"))
+    return tuple(out)
+
+
+def _vector() -> tuple[Erratum | Own, ...]:
+    small = f"{TESTS}::test_small_float_conversions"
+    swapped = "(concat:2 (trunc:1 OPSEL:32) (extract:1 OPSEL:32 1:32))"
+    out: list[Erratum | Own] = []
+    for f in ("fp8", "bf8"):
+        name = f.upper()
+        out += [
+            Erratum((f"V_CVT_F32_{name}",), "reads a VGPR whatever the source is", "any source; OP_SEL picks the byte, bits swapped",
+                    FACTS, bodies_small.to_f32(f, swapped), small),
+            Erratum((f"V_CVT_PK_F32_{name}",), "reads a VGPR whatever the source is", "any source; its operand says which half", MANUAL,
+                    bodies_small.pair_to_f32(f), small),
+            Erratum((f"V_CVT_PK_{name}_F32",), "stores into a half by hand", "the destination's half is that of OP_SEL", MANUAL,
+                    bodies_small.pair_from_f32(f), small),
+            Erratum((f"V_CVT_SR_{name}_F32",), "drops the carry of the random bits, then rounds", "random bits below the kept ones, cut",
+                    HIP, bodies_small.stochastic_byte(f, "(extract:2 OPSEL:32 2:32)"), small),
+        ]
+    for a in ("fp8", "bf8"):
+        for b in ("fp8", "bf8"):
+            out.append(Erratum((f"V_DOT4_F32_{a.upper()}_{b.upper()}",), "conversions of a type that is not named",
+                               "four products added in order", "rewritten", bodies_small.dot4(a, b),
+                               f"{TESTS}::test_dot4_of_small_floats"))
+    out.append(Erratum(("DS_BPERMUTE_FI_B32",), "selects among all lanes of a wave", "each half of a wave64 on its own", FACTS,
+                       bodies.gather(bodies.HALF_WAVE_LANE, inactive=True), f"{TESTS}::test_bpermute_fi_reads_inactive_lanes"))
+    return tuple(out)
+
+
+_BLOCK_AT = "(add ADDR:64 (zext:64 (shl i:32 2:32)))"
+_LOAD_BLOCK = (
+    "(for i 0:32 31:32 ((if (extract:1 M0:32 i:32)"
+    f" ((setvgpr (add VDST:32 i:32) (load:32 MEM {_BLOCK_AT}) LANE:32)))))"
+)
+_STORE_BLOCK = (
+    "(for i 0:32 31:32 ((if (extract:1 M0:32 i:32)"
+    f" ((store MEM {_BLOCK_AT} (extract:32 VDATA:1024 (shl i:32 5:32)))))))"
+)
+
+
+def _memory() -> tuple[Erratum | Own, ...]:
+    block = f"{TESTS}::test_block_loads_skip_registers"
+    return (
+        *(Erratum((f"{s}_LOAD_BLOCK",), "spells the address out", "ADDR holds base and offset", MANUAL, _LOAD_BLOCK, block)
+          for s in ("GLOBAL", "SCRATCH")),
+        *(Erratum((f"{s}_STORE_BLOCK",), "spells the address out", "ADDR holds base and offset", MANUAL, _STORE_BLOCK, block)
+          for s in ("GLOBAL", "SCRATCH")),
+        Own(("GLOBAL_LOAD_TR_B128",), bodies_small.TRANSPOSE, bodies_small.transpose_load("MEM", 16, 128, "VDATA")),
+        Own(("GLOBAL_LOAD_TR_B64",), bodies_small.TRANSPOSE, bodies_small.transpose_load("MEM", 8, 64, "VDATA")),
+    )
+
+
+ROWS: tuple[Erratum | Own | Same | Unbuilt, ...] = (
+    *rdna.ROWS, *_control(), *_scalar_floats(), *_vector(), *_memory(),
+    Unbuilt(("EXPORT", "DS_PARAM_LOAD"), "graphics pipeline"),
+    Unbuilt(("DS_BVH_STACK_*",), "ray tracing"),
+    Unbuilt(("GLOBAL_ATOMIC_ORDERED_ADD_B64",), "ordered append"),
+)
