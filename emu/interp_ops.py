@@ -11,7 +11,7 @@ from typing import Any
 
 from stuntgpu.emu import softfloat as sf
 from stuntgpu.emu.approx import approximate
-from stuntgpu.emu.smallfloat import SMALL, Small, narrow, to_norm, trig_preop, widen
+from stuntgpu.emu.smallfloat import SMALL, STOCHASTIC, Small, narrow, to_norm, trig_preop, widen
 from stuntgpu.isa.ir import FLOATS, Op
 
 #: (node, source of each argument) -> source of the result. An argument is a name or a constant.
@@ -208,8 +208,11 @@ def _small(s: Small) -> dict[str, FloatFunction]:
     return {
         f"{s.name}_to_f32": lambda a, m: widen(s, a),
         f"f32_to_{s.name}": lambda a, m: narrow(s, a, None, m.f16.saturate),
-        f"f32_to_{s.name}_sr": lambda a, b, m: narrow(s, a, b, m.f16.saturate),
     }
+
+
+def _stochastic(s: Small) -> FloatFunction:
+    return lambda a, b, m: narrow(s, a, b, m.f16.saturate)
 
 
 def _norm(f: sf.Format, scale: int, signed: bool) -> FloatFunction:
@@ -224,6 +227,7 @@ def _float_functions() -> dict[str, FloatFunction]:
         out |= {f"{f.name}_to_{g.name}": _between(f, g) for g in sf.FORMATS.values() if g is not f}
     for s in SMALL.values():
         out |= _small(s)
+    out |= {f"f32_to_{s.name}_sr": _stochastic(s) for s in STOCHASTIC.values()}
     for f in (sf.F16, sf.F32):
         out[f"{f.name}_to_snorm16"] = _norm(f, 32767, True)
         out[f"{f.name}_to_unorm16"] = _norm(f, 65535, False)

@@ -1,4 +1,4 @@
-"""Lowering of the 8-bit float conversions, normalised integers, and the bits of 2 / pi."""
+"""Lowering of the conversions of small floats, normalised integers, and the bits of 2 / pi."""
 
 from __future__ import annotations
 
@@ -16,18 +16,18 @@ from stuntgpu.emu.lower_float import (
 from stuntgpu.emu.lower_int import Lower, shift
 from stuntgpu.emu.lower_text import F16, F32, F64, Emitter, Float, Value
 from stuntgpu.emu.smallfloat import SMALL as FORMATS
-from stuntgpu.emu.smallfloat import Small, two_over_pi
+from stuntgpu.emu.smallfloat import STOCHASTIC, Small, two_over_pi
 from stuntgpu.isa.ir import Op
 
-# ---------------------------------------------------------------- fp8, bf8
+# ---------------------------------------------------------------- floats of 8, 6 and 4 bits
 
 
 def _widen(s: Small) -> Lower:
     """Place the byte's exponent and fraction in an f32 of exponent 2 ** 112 too low, multiply it up: exact."""
     def lower(e: Emitter, n: Op, args: list[Value]) -> Value:
         x = e.zext(args[0], 32)
-        mag = e.bin("and", x, e.const(0x7F, 32))
-        sign = e.bin("shl", e.bin("and", x, e.const(0x80, 32)), e.const(24, 32))
+        mag = e.bin("and", x, e.const(s.sign - 1, 32))
+        sign = e.bin("shl", e.bin("and", x, e.const(s.sign, 32)), e.const(32 - s.bits, 32))
         small = e.bin("shl", mag, e.const(F32.man - s.man, 32))
         scale = e.const((2 * F32.bias - s.bias) << F32.man, 32)
         bits = native(e, F32, "fmul", (small, scale))
@@ -72,7 +72,7 @@ def _narrow(s: Small, stochastic: bool) -> Lower:
     def lower(e: Emitter, n: Op, args: list[Value]) -> Value:
         x = args[0]
         mag = magnitude(e, F32, x)
-        sign = e.bin("and", e.bin("lshr", x, e.const(24, 32)), e.const(0x80, 32))
+        sign = e.bin("and", e.bin("lshr", x, e.const(32 - s.bits, 32)), e.const(s.sign, 32))
         bits = _magnitude_bits(e, s, mag, args[1] if stochastic else None)
         over = e.bin("or", e.icmp("ugt", bits, e.const(s.largest, 32)), e.icmp("uge", mag, e.const(F32.inf, 32)))
         zero = e.icmp("eq", bits, e.const(0, 32))
@@ -83,7 +83,7 @@ def _narrow(s: Small, stochastic: bool) -> Lower:
             limit = e.bin("or", limit, sign)
         nan = e.const(s.nan, 32) if s.fnuz else e.bin("or", e.const(s.nan, 32), sign)
         result = e.select(is_nan(e, F32, x), nan, e.select(over, limit, result))
-        return e.zext(result, 8)
+        return e.zext(result, s.bits)
 
     return lower
 
@@ -160,7 +160,7 @@ def _trig_preop(e: Emitter, n: Op, args: list[Value]) -> Value:
 SMALL: Mapping[str, Lower] = {
     **{f"{name}_to_f32": _widen(s) for name, s in FORMATS.items()},
     **{f"f32_to_{name}": _narrow(s, False) for name, s in FORMATS.items()},
-    **{f"f32_to_{name}_sr": _narrow(s, True) for name, s in FORMATS.items()},
+    **{f"f32_to_{name}_sr": _narrow(s, True) for name, s in STOCHASTIC.items()},
     "f16_to_snorm16": _norm(F16, 32767, True), "f16_to_unorm16": _norm(F16, 65535, False),
     "f32_to_snorm16": _norm(F32, 32767, True), "f32_to_unorm16": _norm(F32, 65535, False),
     "f32_to_u8": _to_u8,

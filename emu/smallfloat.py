@@ -1,8 +1,10 @@
-"""Conversions to and from FP8 and BF8, normalised integers, and the bits of 2 / pi.
+"""Conversions to and from floats of 8, 6 and 4 bits, normalised integers, and the bits of 2 / pi.
 
 Formats: fp8 = E4M3 (OCP: no infinity, 0x7f is NaN), bf8 = E5M2 (OCP: IEEE-like), *_fnuz = the forms
-         without infinities and -0, bias one larger, NaN 0x80.
-Source:  OCP 8-bit floating point specification 1.0; README "Hardware facts" of the ISA facts.
+         without infinities and -0, bias one larger, NaN 0x80; fp6 = E2M3, bf6 = E3M2, fp4 = E2M1: numbers
+         only, what is too large or no number gives the largest.
+Source:  OCP 8-bit floating point specification 1.0; OCP microscaling formats 1.0; README "Hardware facts"
+         of the ISA facts.
 """
 
 from __future__ import annotations
@@ -15,7 +17,8 @@ from stuntgpu.emu import softfloat as sf
 
 @dataclass(frozen=True, slots=True)
 class Small:
-    """man: fraction bits; largest: bits of the largest finite number; inf: bits that overflow gives."""
+    """man: fraction bits; largest: bits of the largest finite number; inf: bits that overflow gives;
+    bits: of the whole, the sign on top."""
 
     name: str
     man: int
@@ -23,7 +26,12 @@ class Small:
     largest: int
     inf: int
     nan: int
-    fnuz: bool
+    fnuz: bool = False
+    bits: int = 8
+
+    @property
+    def sign(self) -> int:
+        return 1 << (self.bits - 1)
 
     @property
     def qmin(self) -> int:
@@ -31,12 +39,20 @@ class Small:
 
 
 _ROWS = (
-    Small("fp8", 3, 7, 0x7E, 0x7F, 0x7F, False),
-    Small("bf8", 2, 15, 0x7B, 0x7C, 0x7E, False),
+    Small("fp8", 3, 7, 0x7E, 0x7F, 0x7F),
+    Small("bf8", 2, 15, 0x7B, 0x7C, 0x7E),
     Small("fp8_fnuz", 3, 8, 0x7F, 0x80, 0x80, True),
     Small("bf8_fnuz", 2, 16, 0x7F, 0x80, 0x80, True),
+    Small("fp6", 3, 1, 0x1F, 0x1F, 0x1F, bits=6),
+    Small("bf6", 2, 3, 0x1F, 0x1F, 0x1F, bits=6),
+    Small("fp4", 1, 1, 7, 7, 7, bits=4),
 )
 SMALL = {row.name: row for row in _ROWS}
+#: Formats of stochastic rounding: those above, and 16-bit ones.
+STOCHASTIC = SMALL | {
+    "f16": Small("f16", 10, 15, 0x7BFF, 0x7C00, 0x7E00, bits=16),
+    "bf16": Small("bf16", 7, 127, 0x7F7F, 0x7F80, 0x7FC0, bits=16),
+}
 
 _KEEP = sf.Env()
 
@@ -45,21 +61,21 @@ def widen(s: Small, a: int) -> int:
     """To f32, exact, denormals kept; a NaN gives the default NaN with its sign (fnuz: positive)."""
     if s.fnuz and a == 0x80:
         return sf.F32.nan
-    sign, magnitude = a >> 7, a & 0x7F
+    sign, magnitude = a & s.sign, a & (s.sign - 1)
     top = sf.F32.sign if sign else 0
     if not s.fnuz and magnitude > s.largest:
         return top | (sf.F32.inf if magnitude == s.inf != s.nan else sf.F32.nan)
     biased, fraction = magnitude >> s.man, magnitude & ((1 << s.man) - 1)
     if biased == 0:
-        return sf.rounded(sf.F32, sign, fraction, s.qmin, _KEEP)
-    return sf.rounded(sf.F32, sign, fraction | 1 << s.man, s.qmin + biased - 1, _KEEP)
+        return sf.rounded(sf.F32, int(sign > 0), fraction, s.qmin, _KEEP)
+    return sf.rounded(sf.F32, int(sign > 0), fraction | 1 << s.man, s.qmin + biased - 1, _KEEP)
 
 
 def narrow(s: Small, a: int, random: int | None, saturate: bool) -> int:
     """From f32, to nearest even, or stochastically with `random` (32 bits) added below the kept bits.
 
     Overflow gives inf (fp8: NaN), or the largest number when `saturate` (MODE.FP16_OVFL)."""
-    sign = 0x80 if a >= sf.F32.sign else 0
+    sign = s.sign if a >= sf.F32.sign else 0
     if sf.is_nan(sf.F32, a):
         return s.nan if s.fnuz else s.nan | sign
     if sf.is_inf(sf.F32, a):

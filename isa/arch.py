@@ -238,6 +238,7 @@ class Arch:
     dialect     which family of assembly syntax it has: "gfx9", "gfx11" or "gfx12".
     vgpr_align  what the first register of a VGPR tuple is a multiple of.
     dual_moves_any_bank  whether two dual moves may read one register bank.
+    fp8         suffix of its 8-bit float formats in `ir.SMALL_FLOATS`: "" (OCP), "_fnuz".
     """
 
     name: str
@@ -258,6 +259,7 @@ class Arch:
     dialect: str = "gfx11"
     vgpr_align: int = 1
     dual_moves_any_bank: bool = False
+    fp8: str = ""
 
     @cached_property
     def tables(self) -> Tables:
@@ -277,7 +279,7 @@ ARCHES = {
         Arch("gfx1201", "rdna4", (32, 64), null=124, m0=125, n_sgprs=106, has_semantics=True, dialect="gfx12",
              dual_moves_any_bank=True),
         Arch("gfx942", "cdna3", (64,), null=-1, m0=124, n_sgprs=102, has_semantics=False, no_saddr=127,
-             has_half_vgprs=False, constant_bus=1, dialect="gfx9", vgpr_align=2),
+             has_half_vgprs=False, constant_bus=1, dialect="gfx9", vgpr_align=2, fp8="_fnuz"),
         Arch("gfx950", "cdna4", (64,), null=-1, m0=124, n_sgprs=102, has_semantics=False, no_saddr=127,
              has_half_vgprs=False, constant_bus=1, dialect="gfx9", vgpr_align=2),
     )

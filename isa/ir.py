@@ -110,10 +110,11 @@ def _float_rows(f: str, n: int) -> Iterator[OpInfo]:
 
 def _small_float_rows() -> Iterator[OpInfo]:
     """Formats that only exist in conversions, and single operations of one instruction."""
-    for f in SMALL_FLOATS:
-        yield OpInfo(f"{f}_to_f32", (8,), 32, "exact")
-        yield OpInfo(f"f32_to_{f}", (32,), 8, "round to nearest even, overflow per format rules")
-        yield OpInfo(f"f32_to_{f}_sr", (32, 32), 8, "stochastic: random word is added below the kept bits")
+    for f, n in SMALL_FLOATS.items():
+        yield OpInfo(f"{f}_to_f32", (n,), 32, "exact")
+        yield OpInfo(f"f32_to_{f}", (32,), n, "round to nearest even, overflow per format rules")
+    for f, n in (*SMALL_FLOATS.items(), ("f16", 16), ("bf16", 16)):
+        yield OpInfo(f"f32_to_{f}_sr", (32, 32), n, "stochastic: random word is added below the kept bits, then cut")
     yield OpInfo("f16_to_snorm16", (16,), 16, "round(x * 32767), clamped; -1.0 gives -32767")
     yield OpInfo("f16_to_unorm16", (16,), 16, "round(x * 65535), clamped to [0, 1]")
     yield OpInfo("f32_to_snorm16", (32,), 16, "round(x * 32767), clamped; -1.0 gives -32767")
@@ -123,7 +124,8 @@ def _small_float_rows() -> Iterator[OpInfo]:
 
 
 FLOATS: Mapping[str, int] = {"f16": 16, "bf16": 16, "f32": 32, "f64": 64}
-SMALL_FLOATS = ("fp8", "bf8", "fp8_fnuz", "bf8_fnuz")
+#: 8 bits: E4M3, E5M2; 6 bits: E2M3, E3M2; 4 bits: E2M1.
+SMALL_FLOATS: Mapping[str, int] = {"fp8": 8, "bf8": 8, "fp8_fnuz": 8, "bf8_fnuz": 8, "fp6": 6, "bf6": 6, "fp4": 4}
 
 #: Rounding override on a float op node; "" means: as MODE says for that format.
 Round = Literal["", "rne", "rtz", "rup", "rdn"]

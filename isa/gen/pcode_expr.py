@@ -79,6 +79,8 @@ _ARGUMENTS = {
     **dict.fromkeys(_UNARY_FLOAT, 1),
 }
 _CONVERSION = re.compile(r"^([a-z]+\d+)_to_([a-z]+\d*)$")
+_SCALED = re.compile(r"^([a-z]+\d+)_to_([a-z]+\d+)(_sr)?_scale$")
+_STOCHASTIC = re.compile(r"^f32_to_(b?f16)_(?:sr|SR)$")
 #: Names in the text that are places under another name.
 ALIASES = {
     "DATA0": "DATA",
@@ -88,6 +90,7 @@ ALIASES = {
     "wave32": "WAVE32",
     "offset0": "OFFSET0",
     "offset1": "OFFSET1",
+    "D": "D0",
 }
 
 
@@ -183,7 +186,7 @@ class Expressions(ABC):
         if self.prefix + name in self.locals:
             kind, width, _ = self.locals[self.prefix + name]
             return Val(kind, Var(self.prefix + name, width))
-        name = ALIASES.get(name, name)
+        name = self.source.renamed.get(name) or ALIASES.get(name, name)
         match name:
             case "INF":
                 return Val("real", None, INFINITY)
@@ -212,6 +215,8 @@ class Expressions(ABC):
                 return typed(Val("real", None, INFINITY if what == "INF" else NAN), *self.type(t))
             case ast.Dot(ast.Name("WAVE_MODE"), "IEEE"):
                 return Val("u", Var("MODE_IEEE", 1))
+            case ast.Dot(ast.Name("INST"), name):
+                return self.name(name)
             case ast.Dot(ast.Name("WAVE_STATUS"), "PRIV"):
                 return Val("u", Var("PRIV", 1))
             case ast.Dot(ast.Index(ast.Name("MEM" | "LDS"), addr), t):
@@ -229,6 +234,20 @@ class Expressions(ABC):
         at = self.address(addr)
         return self.loaded.get((at, width)) or Load(self.memory, at, width)
 
+    def access_width(self) -> int:
+        """Bits of a memory access without a type: those of the data operand."""
+        width = self.source.sizes.get("DATA")
+        if width is None:
+            raise SpecError("memory access without a type")
+        return width
+
+    def own_register(self, lane: ast.Node, index: ast.Node) -> Var | None:
+        """The register of this lane that an operand names: its place, 32 bits."""
+        match index:
+            case ast.Dot(ast.Name("VDST" | "SRC0" as field)) if self.is_lane(lane):
+                return Var("D0" if field == "VDST" else "S0", 32)
+        return None
+
     def remember_load(self, local: str, x: Expr) -> None:
         if isinstance(x, Load):
             self.loaded[(x.addr, x.width)] = Var(local, x.width)
@@ -241,6 +260,8 @@ class Expressions(ABC):
         match base:
             case ast.Dot(ast.Name("VCC" | "EXEC" | "D0" as mask), "u64") if self.is_lane(index):
                 return Val("u", LaneBit(mask))
+            case ast.Index(ast.Name("VGPR"), lane) if (own := self.own_register(lane, index)):
+                return Val("b", own)
             case ast.Index(ast.Name("VGPR"), lane):
                 i, n = settled(self.val(index)).expr, settled(self.val(lane)).expr
                 return Val("b", RegRead("VGPR", b.zext(i, 32), b.resize(n, 32, False)))
@@ -249,7 +270,7 @@ class Expressions(ABC):
             case ast.Name("HW_REGISTERS"):
                 return Val("b", RegRead("HWREG", b.zext(settled(self.val(index)).expr, 32)))
             case ast.Name("MEM" | "LDS"):
-                raise SpecError("memory access without a type")
+                return Val("b", self.load(index, self.access_width()))
             case ast.Name(name) if self.is_array(name):
                 kind, width, _ = self.locals[self.prefix + name]
                 return Val(kind, Elem(self.prefix + name, settled(self.val(index)).expr, width))
@@ -391,11 +412,30 @@ class Expressions(ABC):
     def conversion(self, source: str, target: str, v: Val) -> Expr:
         if source == target:
             return v.expr
-        name = f"{source}_to_{target}"
+        name = f"{self.small(source)}_to_{self.small(target)}"
         if name not in OPS:
             raise SpecError(f"conversion {name}")
         rnd: Round = self.round if target in FLOATS else ""
         return node(name, v.expr, round=rnd)
+
+    def small(self, name: str) -> str:
+        """The arch's own kind of an 8-bit float format; other formats as they are."""
+        return name + self.source.fp8 if name in ("fp8", "bf8") else name
+
+    def scaled(self, source: str, target: str, stochastic: str, values: list[Val]) -> Val:
+        """X_to_Y_scale: a power of two S2 - 127 divides on the way to a small format and multiplies on the
+        way from one. In between is an f32: it holds every product that the formats can tell apart."""
+        x, *random, scale = values
+        power, bias = b.zext(b.trunc(scale.expr, 8), 32), b.const(127, 32)
+        if target in FLOATS:
+            wide = node(f"{self.small(source)}_to_f32", x.expr)
+            result: Expr = node("ldexp.f32", wide, node("sub", power, bias))
+            kind, width = self.type(target)
+            return Val(kind, result if width == 32 else node(f"f32_to_{target}", result))
+        wide = x.expr if source == "f32" else node(f"{source}_to_f32", x.expr)
+        divided = node("ldexp.f32", wide, node("sub", bias, power))
+        op = f"f32_to_{self.small(target)}{stochastic}"
+        return Val(self.type(target)[0], node(op, divided, *(r.expr for r in random)))
 
     def call(self, name: str, args: tuple[ast.Node, ...]) -> Val:
         if len(args) != _ARGUMENTS.get(name, len(args)) or (_CONVERSION.match(name) and not args):
@@ -417,6 +457,10 @@ class Expressions(ABC):
             return Val(values[0].kind, self.float_op(_UNARY_FLOAT[name], values[0]))
         if (m := _CONVERSION.match(name)) is not None:
             return self.convert(m[1], m[2], values)
+        if (m := _SCALED.match(name)) is not None:
+            return self.scaled(m[1], m[2], m[3] or "", values)
+        if (m := _STOCHASTIC.match(name)) is not None:
+            return Val(self.type(m[1])[0], node(f"f32_to_{m[1]}_sr", *(v.expr for v in values)))
         return self.function(name, values)
 
     def turns(self, name: str, arg: ast.Node) -> Val:

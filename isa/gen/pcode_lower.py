@@ -17,6 +17,7 @@ from stuntgpu.isa.gen.pcode_expr import ALIASES, Expressions
 from stuntgpu.isa.gen.pcode_tidy import substitute
 from stuntgpu.isa.gen.pcode_values import Val, coerce, settled, truth, type_of
 from stuntgpu.isa.ir import (
+    PLACE_WIDTHS,
     Array,
     Break,
     Const,
@@ -50,6 +51,8 @@ class Source:
     sizes   place -> bits, from the operand list; scope, space as in ir.Semantics and ir.Load.
     library pseudocode trees of the other instructions, for calls; `bodies` statements of those
             whose text is not used.
+    renamed name in the text -> place, where an encoding calls its operands otherwise than the text.
+    fp8     suffix of the arch's 8-bit float formats in ir.OPS.
     """
 
     name: str
@@ -59,6 +62,8 @@ class Source:
     space: str
     library: Mapping[str, ast.Block] = field(default_factory=dict)
     bodies: Mapping[str, tuple[Stmt, ...]] = field(default_factory=dict)
+    renamed: Mapping[str, str] = field(default_factory=dict)
+    fp8: str = ""
 
 
 def lower(source: Source) -> tuple[Stmt, ...]:
@@ -288,6 +293,8 @@ class Lowering(Expressions):
     def assign_slice(self, base: ast.Node, hi: ast.Node, lo: ast.Node, v: Val) -> None:
         first, width = self.bounds(hi, lo)
         match base:
+            case ast.Index(ast.Index(ast.Name("VGPR"), lane), index) if self.own_register(lane, index) == Var("D0", 32):
+                self.out.append(Set("D0", b.insert(Var("D0", 32), first, b.trunc(settled(v).expr, width))))
             case ast.Name(name) | ast.Dot(ast.Name(name)):
                 if self.is_reversed(hi, lo):
                     raise SpecError("assignment to a reversed slice")
@@ -298,8 +305,8 @@ class Lowering(Expressions):
     def insert_into(self, name: str, lo: Expr, value: Expr) -> None:
         """Replace bits of a place or local; a local that does not exist yet starts as zero."""
         name = ALIASES.get(name, name)
-        if name in self.source.sizes and not self.prefix:
-            old: Expr = Var(name, self.source.sizes[name])
+        if (name in self.source.sizes or name == "M0") and not self.prefix:
+            old: Expr = Var(name, PLACE_WIDTHS.get(name) or self.source.sizes[name])
             self.out.append(Set(name, b.insert(old, lo, value)))
             return
         local = self.prefix + name

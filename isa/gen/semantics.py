@@ -17,6 +17,7 @@ from fnmatch import fnmatchcase
 from importlib import import_module
 from xml.etree import ElementTree
 
+from stuntgpu.isa.arch import ARCHES
 from stuntgpu.isa.errata.common import Erratum, Own, Same, Unbuilt
 from stuntgpu.isa.errors import SpecError
 from stuntgpu.isa.gen import pcode_ast as ast
@@ -60,17 +61,27 @@ _WAVE = re.compile(
 
 @dataclass(frozen=True, slots=True)
 class Entry:
-    """One instruction of the XML: text "" when it has none; sizes: place -> bits."""
+    """One instruction of the XML: text "" when it has none; sizes: place -> bits; renamed: see Source."""
 
     name: str
     text: str
     sizes: Mapping[str, int]
+    renamed: Mapping[str, str]
 
 
 def entries(root: ElementTree.Element) -> Iterator[Entry]:
     for x in root.iter("Instruction"):
         name = x.findtext("InstructionName") or ""
-        yield Entry(name, (x.findtext("Pseudocode") or "").strip(), dict(_sizes(name, x)))
+        text = (x.findtext("Pseudocode") or "").strip()
+        yield Entry(name, text, dict(_sizes(name, x)), dict(_renamed(text, x)))
+
+
+def _renamed(text: str, x: ElementTree.Element) -> Iterator[tuple[str, str]]:
+    """SOPK: some texts count the immediate among the sources, which leaves the register S0 or no place."""
+    names = set(re.findall(r"[A-Za-z_]\w*", text))
+    is_sopk = any(e.text == "ENC_SOPK" for e in x.iter("EncodingName"))
+    if is_sopk and "SIMM16" not in names and names & {"S0", "S1"}:
+        yield ("S1" if "S1" in names else "S0"), "SIMM16"
 
 
 def _sizes(name: str, x: ElementTree.Element) -> Iterator[tuple[str, int]]:
@@ -81,6 +92,8 @@ def _sizes(name: str, x: ElementTree.Element) -> Iterator[tuple[str, int]]:
             places = _MEMORY_DEST
         if field == "SDST" and name.startswith("V_"):
             places = ()
+        if field == "SDATA" and "_ATOMIC_" in name:
+            places = ("DATA", "RETURN_DATA")
         for place in places:
             if bits:
                 yield place, bits
@@ -139,6 +152,8 @@ class Generator:
                 space,
                 self.library,
                 self.bodies,
+                entry.renamed,
+                ARCHES[self.arch].fp8,
             )
             body, origin = tidy(lower(source)), "text"
         scope = "wave" if all(isinstance(x, Do) for x in body) else scope_of(name)

@@ -286,7 +286,7 @@ def test_programs_refer_only_to_earlier_values() -> None:
 
 @pytest.mark.parametrize("s", smallfloat.SMALL.values(), ids=lambda s: s.name)
 def test_small_floats_survive_f32(s: smallfloat.Small) -> None:
-    for a in range(256):
+    for a in range(1 << s.bits):
         wide = smallfloat.widen(s, a)
         if not sf.is_nan(sf.F32, wide):
             assert smallfloat.narrow(s, wide, None, False) == a
@@ -295,8 +295,26 @@ def test_small_floats_survive_f32(s: smallfloat.Small) -> None:
 def test_small_float_overflow_per_format() -> None:
     big = sf.from_float(sf.F32, 1e9)
     got = [smallfloat.narrow(s, big, None, False) for s in smallfloat.SMALL.values()]
-    assert got == [0x7F, 0x7C, 0x80, 0x80]
-    assert [smallfloat.narrow(s, big, None, True) for s in smallfloat.SMALL.values()] == [0x7E, 0x7B, 0x7F, 0x7F]
+    assert got == [0x7F, 0x7C, 0x80, 0x80, 0x1F, 0x1F, 7]
+    saturated = [smallfloat.narrow(s, big, None, True) for s in smallfloat.SMALL.values()]
+    assert saturated == [0x7E, 0x7B, 0x7F, 0x7F, 0x1F, 0x1F, 7]
+
+
+@pytest.mark.parametrize(("name", "largest", "smallest"), [("fp6", 7.5, 0.125), ("bf6", 28.0, 0.0625), ("fp4", 6.0, 0.5)])
+def test_floats_below_a_byte_have_the_published_range(name: str, largest: float, smallest: float) -> None:
+    s = smallfloat.SMALL[name]
+    assert sf.to_float(sf.F32, smallfloat.widen(s, s.largest)) == largest
+    assert sf.to_float(sf.F32, smallfloat.widen(s, 1)) == smallest
+    assert smallfloat.narrow(s, sf.F32.nan | sf.F32.sign, None, False) == s.largest | s.sign
+
+
+def test_stochastic_rounding_to_sixteen_bits_cuts_after_adding() -> None:
+    just_above_one = sf.from_float(sf.F32, 1.0) + 1
+    for name, low_bits in (("f16", 13), ("bf16", 16)):
+        s = smallfloat.STOCHASTIC[name]
+        one = s.bias << s.man
+        assert smallfloat.narrow(s, just_above_one, ((1 << low_bits) - 2) << (32 - low_bits), False) == one
+        assert smallfloat.narrow(s, just_above_one, ((1 << low_bits) - 1) << (32 - low_bits), False) == one + 1
 
 
 def test_stochastic_rounding_carries_the_random_word() -> None:
