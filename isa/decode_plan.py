@@ -16,6 +16,7 @@ from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
 from functools import cache, cached_property
 from itertools import combinations
+from operator import or_
 
 from stuntgpu.isa import shown
 from stuntgpu.isa.arch import Arch, EncodingRow, FieldRow, InstRow, arch
@@ -40,6 +41,7 @@ Classify = Callable[[int], int]
 #: What operand numbers can say, one bit each; REFUSED: not possible.
 KINDS = {"lit": 1, "dpp16": 2, "dpp8": 4, "sdwa": 8}
 REFUSED = 128
+ALL = -1
 NO_FIELDS = ("OP", "OPX", "OPY")
 
 
@@ -114,29 +116,37 @@ class Plan:
     @cached_property
     def classify(self) -> Classify:
         """Word -> what its operand numbers say: 0, bits of KINDS, or REFUSED with others."""
-        numbers: dict[str, bytearray] = {}
-        every = Check(self.selector, ALL, 1, False)
-        missing = self.selector and all(c.field != self.selector for c in self.checks)
-        for check in (*self.checks, *((every,) if missing else ())):
-            codes = numbers.setdefault(check.field, bytearray(1 << self.encoding.field(check.field).bits))
-            for n in range(len(codes)):
-                codes[n] |= self.meaning(check, n)
-        return compile_classifier(self.encoding, {f: bytes(t) for f, t in numbers.items() if any(t)})
+        checks = self.checks
+        if self.selector and all(c.field != self.selector for c in checks):
+            checks = (*checks, Check(self.selector, ALL, 1, False))
+        tables: dict[str, bytes] = {}
+        for c in checks:
+            bits = self.encoding.field(c.field).bits
+            forms = frozenset(self.layouts) if c.field == self.selector else None
+            made = meanings(bits, c.allowed, c.align, c.is_source, c.field in self.literals, forms)
+            tables[c.field] = bytes(map(or_, tables.get(c.field, bytes(len(made))), made))
+        return compile_classifier(self.encoding, tuple((f, t) for f, t in tables.items() if any(t)))
 
-    def meaning(self, check: Check, number: int) -> int:
-        """What one number in one field says."""
+
+@cache
+def meanings(
+    bits: int, allowed: int, align: int, is_source: bool, takes_literal: bool, forms: frozenset[str] | None
+) -> bytes:
+    """What each number in a field of `bits` says: see Check; `forms` are those that the field may
+    announce, None: it announces none."""
+
+    def meaning(number: int) -> int:
         form = FORM_OF_CODE.get(number, "lit")
-        if check.field == self.selector and form != "lit":
-            return KINDS[form] if form in self.layouts else REFUSED
-        misaligned = check.align > 1 and number < 128 and number % check.align
-        if misaligned or not check.allowed >> number & 1:
+        if forms is not None and form != "lit":
+            return KINDS[form] if form in forms else REFUSED
+        misaligned = align > 1 and number < 128 and number % align
+        if misaligned or not allowed >> number & 1:
             return REFUSED
-        if not check.is_source or number not in (LITERAL, DPP16, DPP8, DPP8_FI, SDWA):
+        if not is_source or number not in (LITERAL, DPP16, DPP8, DPP8_FI, SDWA):
             return 0
-        return KINDS["lit"] if number == LITERAL and check.field in self.literals else REFUSED
+        return KINDS["lit"] if number == LITERAL and takes_literal else REFUSED
 
-
-ALL = -1
+    return bytes(map(meaning, range(1 << bits)))
 
 
 @dataclass(frozen=True)
@@ -197,23 +207,21 @@ def take(f: FieldRow) -> str:
     return " | ".join(parts)
 
 
-def compile_extractor(encoding: EncodingRow) -> Extract:
+@cache
+def extractor(encoding: EncodingRow) -> Extract:
     """Word -> field values, those in one piece first; the opcode is left out."""
     fields = sorted((f for f in encoding.fields if f.name not in NO_FIELDS), key=lambda f: len(f.parts) > 1)
     made: Extract = compiled(f"lambda w: {{{', '.join(f'{f.name!r}: {take(f)}' for f in fields)}}}")
     return made
 
 
-def compile_classifier(encoding: EncodingRow, tables: Mapping[str, bytes]) -> Classify:
-    names = {f"t{i}": table for i, table in enumerate(tables.values())}
-    looks = [f"{t}[{take(encoding.field(f))}]" for t, f in zip(names, tables, strict=True)]
+@cache
+def compile_classifier(encoding: EncodingRow, tables: tuple[tuple[str, bytes], ...]) -> Classify:
+    """Word -> what the numbers in the fields say together; `tables` gives each number's meaning."""
+    names = {f"t{i}": table for i, (_, table) in enumerate(tables)}
+    looks = [f"t{i}[{take(encoding.field(f))}]" for i, (f, _) in enumerate(tables)]
     made: Classify = compiled(f"lambda w: {' | '.join(looks) or '0'}", **names)
     return made
-
-
-@cache
-def extractor(encoding: EncodingRow) -> Extract:
-    return compile_extractor(encoding)
 
 
 # ---------------------------------------------------------------- forms

@@ -66,9 +66,9 @@ ROWS = (
 def rows(arch: str, base: str, name: str, conditional: bool = False) -> Iterator[Ignored]:
     """The rows that speak of an instruction, with a condition or without."""
     for row in ROWS:
-        if base in row.bases.split() and bool(row.when) == conditional and (not row.arches or arch in row.arches):
-            if not row.names or re.fullmatch(row.names, name):
-                yield row
+        here = base in row.bases.split() and (not row.arches or arch in row.arches)
+        if here and bool(row.when) == conditional and (not row.names or re.fullmatch(row.names, name)):
+            yield row
 
 
 # ---------------------------------------------------------------- conditions
