@@ -5,12 +5,14 @@ Wider than the vendor's tables where tools and hardware are.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from stuntgpu.isa.arch import Arch, EncodingRow, FieldRow, InstRow, OperandRow, Tables
 from stuntgpu.isa.decode_rules import is_multi_format
 from stuntgpu.isa.errata.encodings import required
 
+#: Operand sizes of lane masks, and of the smallest descriptors: those are no constants.
+MASK_BITS, DESCRIPTOR_BITS = 1, 128
 LITERAL = 255
 DPP16 = 250
 DPP8, DPP8_FI = 233, 234
@@ -69,7 +71,8 @@ def admitted(tables: Tables, operand: OperandRow, field: FieldRow) -> int:
         return tables.types["ssrc" if kind == "sreg_literal" else kind]
     if field.bits > 7 and kind in SCALAR_TYPES:
         numbers = tables.types["ssrc"] & ~(1 << LITERAL)
-        return numbers & ~CONSTANTS if operand.is_written else numbers
+        only_registers = operand.is_written or operand.bits == MASK_BITS or operand.bits >= DESCRIPTOR_BITS
+        return numbers & ~CONSTANTS if only_registers else numbers
     return 0
 
 
@@ -80,20 +83,26 @@ def varies(row: InstRow, operand: OperandRow, encoding: EncodingRow) -> bool:
     return operand.field in ("VADDR", "ADDR") or (is_multi_format(row) and operand.field in ("SRC0", "SRC1"))
 
 
+def mask_bits(target: Arch, operand: OperandRow) -> OperandRow:
+    """A lane mask takes a pair of scalar registers where waves have 64 lanes only."""
+    pair = operand.bits == MASK_BITS and operand.type in SCALAR_TYPES and target.wave_sizes[0] == 64
+    return replace(operand, bits=64) if pair else operand
+
+
 def overrunning(tables: Tables, operand: OperandRow, field: FieldRow, align: int) -> int:
     """Register numbers at which an operand of several registers would run out of its file, or that
     are not a multiple of `align` in the vector file."""
     n = (operand.bits + 31) // 32
-    if n < 2 or field.padding:
+    if n < 2:
         return 0
     odd = sum(1 << i for i in range(256) if i % align)
     if operand.type in VGPR_TYPES and field.bits <= 8:
         return ((1 << 256) - 1) & -(1 << 257 - n) | odd
     out = ((1 << n - 1) - 1) << 513 - n | odd << SOURCE_VGPR  # the last VGPRs of a source field
-    for number in range(128):
+    for number in range(0, 128, 1 << field.padding):
         room = next((end - number for end in tables.scalar_ends if number < end), 1)
         if room < n and tables.codes.get(number) != "NULL":
-            out |= 1 << number
+            out |= 1 << (number >> field.padding)
     return out
 
 
@@ -111,14 +120,12 @@ def make_checks(target: Arch, row: InstRow, encoding: EncodingRow) -> tuple[Chec
     for operand in row.operands:
         if not operand.field or operand.field in ("SIMM16", "LITERAL"):
             continue
-        if row.base == "VINTERP":  # takes VGPRs only, and ignores the bit that says so
-            continue
         field = encoding.field(operand.field)
+        allowed, operand = admitted(tables, operand, field), mask_bits(target, operand)
         overrun = 0 if varies(row, operand, encoding) else overrunning(tables, operand, field, target.vgpr_align)
         if operand.field == "SADDR":
             overrun &= ~(1 << target.no_saddr)
-        allowed = admitted(tables, operand, field)
-        align = 1 if field.padding else alignment(operand)
+        align = max(1, alignment(operand) >> field.padding)
         if operand.field == "SADDR" and align > 1:
             every = sum(1 << n for n in range(0, 1 << field.bits, align))
             allowed, align = (allowed or every) & every | 1 << target.no_saddr, 1
