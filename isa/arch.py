@@ -278,9 +278,9 @@ ARCHES = {
         Arch("gfx1100", "rdna3", (32, 64), null=124, m0=125, n_sgprs=106, has_semantics=True),
         Arch("gfx1201", "rdna4", (32, 64), null=124, m0=125, n_sgprs=106, has_semantics=True, dialect="gfx12",
              dual_moves_any_bank=True),
-        Arch("gfx942", "cdna3", (64,), null=-1, m0=124, n_sgprs=102, has_semantics=False, no_saddr=127,
+        Arch("gfx942", "cdna3", (64,), null=-1, m0=124, n_sgprs=102, has_semantics=True, no_saddr=127,
              has_half_vgprs=False, constant_bus=1, dialect="gfx9", vgpr_align=2, fp8="_fnuz"),
-        Arch("gfx950", "cdna4", (64,), null=-1, m0=124, n_sgprs=102, has_semantics=False, no_saddr=127,
+        Arch("gfx950", "cdna4", (64,), null=-1, m0=124, n_sgprs=102, has_semantics=True, no_saddr=127,
              has_half_vgprs=False, constant_bus=1, dialect="gfx9", vgpr_align=2),
     )
 }  # fmt: skip

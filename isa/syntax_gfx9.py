@@ -39,7 +39,7 @@ def data_slot(operand: OperandRow) -> Slot:
 def smem_slots(target: Arch, row: InstRow, form: str) -> tuple[Slot, ...]:
     slots: list[Slot] = []
     for operand in row.operands:
-        if operand.field == "SDATA":
+        if operand.field == "SDATA" and operand.role != "RETURN_DATA":
             kind = "imm" if operand.type.startswith("simm") else "sreg"
             slots.append(Slot(kind, "SDATA", operand.bits, style="short"))
         elif operand.field == "SBASE":

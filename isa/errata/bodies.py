@@ -459,12 +459,12 @@ def permlane(other_row: bool) -> str:
 HALF_WAVE_LANE = "(or (and i:32 32:32) (and (lshr (add (vgpr SRC0:32 i:32) OFFSET:32) 2:32) 31:32))"
 
 
-def scatter() -> str:
-    """DS_PERMUTE: active lane i sends its DATA to lane j of its half; the highest sender wins."""
+def scatter(target_lane: str = HALF_WAVE_LANE) -> str:
+    """DS_PERMUTE: active lane i sends its DATA to `target_lane` of its own ADDR; the highest sender wins."""
     return (
         "(array result 64 32)"
         " (for i 0:32 (sub LANES:32 1:32) ((if (extract:1 EXEC:64 i:32)"
-        f" ((setelem result {HALF_WAVE_LANE} (vgpr SRC1:32 i:32))))))"
+        f" ((setelem result {target_lane} (vgpr SRC1:32 i:32))))))"
         " (for i 0:32 (sub LANES:32 1:32) ((if (extract:1 EXEC:64 i:32) ((setvgpr VDST:32 (elem:32 result i:32) i:32)))))"
     )
 

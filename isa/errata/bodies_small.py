@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+HIP = "the software conversions of HIP's hip_fp8 header, which hardware agrees with"
+
 #: What a transposing load does, and how well that is known.
 TRANSPOSE = (
     "sixteen lanes load n elements each: a matrix of n rows and 16 columns, row after row; lane i of them gets column i."

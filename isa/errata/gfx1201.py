@@ -7,7 +7,6 @@ from stuntgpu.isa.errata.bodies import F16, F32
 from stuntgpu.isa.errata.common import FACTS, MANUAL, Erratum, Own, Same, Unbuilt
 
 TESTS = "tests/isa/test_semantics_gfx1201.py"
-HIP = "the software conversions of HIP's hip_fp8 header, which hardware agrees with"
 
 #: Barrier number of a SALU source: M0 holds that of a named barrier.
 _NUMBER = "S0:32"
@@ -84,7 +83,7 @@ def _vector() -> tuple[Erratum | Own, ...]:
             Erratum((f"V_CVT_PK_{name}_F32",), "stores into a half by hand", "the destination's half is that of OP_SEL", MANUAL,
                     bodies_small.pair_from_f32(f), small),
             Erratum((f"V_CVT_SR_{name}_F32",), "drops the carry of the random bits, then rounds", "random bits below the kept ones, cut",
-                    HIP, bodies_small.stochastic_byte(f, "(extract:2 OPSEL:32 2:32)"), small),
+                    bodies_small.HIP, bodies_small.stochastic_byte(f, "(extract:2 OPSEL:32 2:32)"), small),
         ]
     for a in ("fp8", "bf8"):
         for b in ("fp8", "bf8"):

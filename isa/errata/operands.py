@@ -11,6 +11,10 @@ from dataclasses import dataclass
 
 CDNA = frozenset({"gfx942", "gfx950"})
 SMALL_FLOATS = CDNA | {"gfx1201"}
+#: Conversions of CDNA that write one part of a register.
+PART_OF_A_REGISTER = (
+    r"V_CVT_PK_(FP8|BF8)_F32|V_CVT_SR_(F16|BF16)_F32|V_CVT_SCALEF32_(SR_)?(PK_)?(FP8|BF8|FP4)_(F32|F16|BF16)"
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -64,6 +68,16 @@ ROWS = (
         SMALL_FLOATS, "", lambda name: re.fullmatch(r"V_CVT_SR_(FP8|BF8)_F32", name) is not None,
         "the result has 8 bits", "one byte of a register whose others stay", "the instruction's own text",
         changed("D0", access="rw", fmt="b32", bits=32),
+    ),
+    OperandErratum(
+        CDNA, "", lambda name: re.fullmatch(PART_OF_A_REGISTER, name) is not None,
+        "the result has 8 or 16 bits", "a part of a register whose rest stays", "the instruction's own text",
+        changed("D0", access="rw", fmt="b32", bits=32),
+    ),
+    OperandErratum(
+        CDNA, "", lambda name: re.fullmatch(r"V_CVT_SCALEF32_(PK_)?(F32|F16|BF16)_(FP8|BF8|FP4)", name) is not None,
+        "the source has 8 or 16 bits", "OP_SEL picks a part of 32", "the instruction's own text",
+        changed("S0", fmt="b32", bits=32),
     ),
     OperandErratum(
         frozenset({"gfx1201"}), "", lambda name: name == "S_CVT_HI_F32_F16",

@@ -123,7 +123,7 @@ def returned_bits(name: str, operand: OperandSpec, form: Form) -> int:
     """Bits an atomic gives back: compare-and-swap takes {data, compare} and returns one of them."""
     if "CMPSWAP" not in name:
         return operand.size
-    sizes = [o.size for o in form.operands if o.field in ("DATA", "VDATA", "VSRC")]
+    sizes = [o.size for o in form.operands if o.field in ("DATA", "VDATA", "VSRC", "SDATA")]
     return max(sizes) // 2 if sizes else operand.size
 
 
@@ -147,7 +147,7 @@ def render(base: str, instruction: Instruction, form: Form) -> str:
                 continue
             seen_exec = True
         returned = returned_bits(instruction.name, operand, form)
-        if place == "DATA" and operand.field == "VDATA":  # one field, both directions
+        if is_atomic(instruction.name) and operand.field in ("VDATA", "SDATA"):  # one field, both directions
             columns.append(column("DATA", operand, "r", operand.size))
             columns.append(column("RETURN_DATA", operand, "w", returned))
             continue

@@ -426,58 +426,58 @@ SMEM|38|S_ATC_PROBE|ENC_SMEM|||SDATA=SDATA:r:simm8:b8:8 SBASE=SBASE:r:sreg:buf:6
 SMEM|39|S_ATC_PROBE_BUFFER|ENC_SMEM|||SDATA=SDATA:r:simm8:b8:8 SBASE=SBASE:r:sreg:rsrc_scalar:128 SOFFSET=SOFFSET:r:smem_offset:b32:32
 SMEM|40|S_DCACHE_DISCARD|ENC_SMEM|||SBASE=SBASE:r:sreg:buf:64 SOFFSET=SOFFSET:r:smem_offset:b32:32
 SMEM|41|S_DCACHE_DISCARD_X2|ENC_SMEM|||SBASE=SBASE:r:sreg:buf:64 SOFFSET=SOFFSET:r:smem_offset:b32:32
-SMEM|64|S_BUFFER_ATOMIC_SWAP|ENC_SMEM|||SDATA=SDATA:rw:sreg:b32:32 SBASE=SBASE:r:sreg:rsrc_scalar:128 SOFFSET=SOFFSET:r:smem_offset:b32:32 MEM=-:r:gpumem:b0:0 MEM=-:w:gpumem:b0:0
-SMEM|65|S_BUFFER_ATOMIC_CMPSWAP|ENC_SMEM|||SDATA=SDATA:rw:sreg:b64:64 SBASE=SBASE:r:sreg:rsrc_scalar:128 SOFFSET=SOFFSET:r:smem_offset:b32:32 MEM=-:r:gpumem:b0:0 MEM=-:w:gpumem:b0:0
-SMEM|66|S_BUFFER_ATOMIC_ADD|ENC_SMEM|||SDATA=SDATA:rw:sreg:b32:32 SBASE=SBASE:r:sreg:rsrc_scalar:128 SOFFSET=SOFFSET:r:smem_offset:b32:32 MEM=-:r:gpumem:b0:0 MEM=-:w:gpumem:b0:0
-SMEM|67|S_BUFFER_ATOMIC_SUB|ENC_SMEM|||SDATA=SDATA:rw:sreg:b32:32 SBASE=SBASE:r:sreg:rsrc_scalar:128 SOFFSET=SOFFSET:r:smem_offset:b32:32 MEM=-:r:gpumem:b0:0 MEM=-:w:gpumem:b0:0
-SMEM|68|S_BUFFER_ATOMIC_SMIN|ENC_SMEM|||SDATA=SDATA:rw:sreg:b32:32 SBASE=SBASE:r:sreg:rsrc_scalar:128 SOFFSET=SOFFSET:r:smem_offset:b32:32 MEM=-:r:gpumem:b0:0 MEM=-:w:gpumem:b0:0
-SMEM|69|S_BUFFER_ATOMIC_UMIN|ENC_SMEM|||SDATA=SDATA:rw:sreg:b32:32 SBASE=SBASE:r:sreg:rsrc_scalar:128 SOFFSET=SOFFSET:r:smem_offset:b32:32 MEM=-:r:gpumem:b0:0 MEM=-:w:gpumem:b0:0
-SMEM|70|S_BUFFER_ATOMIC_SMAX|ENC_SMEM|||SDATA=SDATA:rw:sreg:b32:32 SBASE=SBASE:r:sreg:rsrc_scalar:128 SOFFSET=SOFFSET:r:smem_offset:b32:32 MEM=-:r:gpumem:b0:0 MEM=-:w:gpumem:b0:0
-SMEM|71|S_BUFFER_ATOMIC_UMAX|ENC_SMEM|||SDATA=SDATA:rw:sreg:b32:32 SBASE=SBASE:r:sreg:rsrc_scalar:128 SOFFSET=SOFFSET:r:smem_offset:b32:32 MEM=-:r:gpumem:b0:0 MEM=-:w:gpumem:b0:0
-SMEM|72|S_BUFFER_ATOMIC_AND|ENC_SMEM|||SDATA=SDATA:rw:sreg:b32:32 SBASE=SBASE:r:sreg:rsrc_scalar:128 SOFFSET=SOFFSET:r:smem_offset:b32:32 MEM=-:r:gpumem:b0:0 MEM=-:w:gpumem:b0:0
-SMEM|73|S_BUFFER_ATOMIC_OR|ENC_SMEM|||SDATA=SDATA:rw:sreg:b32:32 SBASE=SBASE:r:sreg:rsrc_scalar:128 SOFFSET=SOFFSET:r:smem_offset:b32:32 MEM=-:r:gpumem:b0:0 MEM=-:w:gpumem:b0:0
-SMEM|74|S_BUFFER_ATOMIC_XOR|ENC_SMEM|||SDATA=SDATA:rw:sreg:b32:32 SBASE=SBASE:r:sreg:rsrc_scalar:128 SOFFSET=SOFFSET:r:smem_offset:b32:32 MEM=-:r:gpumem:b0:0 MEM=-:w:gpumem:b0:0
-SMEM|75|S_BUFFER_ATOMIC_INC|ENC_SMEM|||SDATA=SDATA:rw:sreg:b32:32 SBASE=SBASE:r:sreg:rsrc_scalar:128 SOFFSET=SOFFSET:r:smem_offset:b32:32 MEM=-:r:gpumem:b0:0 MEM=-:w:gpumem:b0:0
-SMEM|76|S_BUFFER_ATOMIC_DEC|ENC_SMEM|||SDATA=SDATA:rw:sreg:b32:32 SBASE=SBASE:r:sreg:rsrc_scalar:128 SOFFSET=SOFFSET:r:smem_offset:b32:32 MEM=-:r:gpumem:b0:0 MEM=-:w:gpumem:b0:0
-SMEM|96|S_BUFFER_ATOMIC_SWAP_X2|ENC_SMEM|||SDATA=SDATA:rw:sreg:b64:64 SBASE=SBASE:r:sreg:rsrc_scalar:128 SOFFSET=SOFFSET:r:smem_offset:b32:32 MEM=-:r:gpumem:b0:0 MEM=-:w:gpumem:b0:0
-SMEM|97|S_BUFFER_ATOMIC_CMPSWAP_X2|ENC_SMEM|||SDATA=SDATA:rw:sreg:b128:128 SBASE=SBASE:r:sreg:rsrc_scalar:128 SOFFSET=SOFFSET:r:smem_offset:b32:32 MEM=-:r:gpumem:b0:0 MEM=-:w:gpumem:b0:0
-SMEM|98|S_BUFFER_ATOMIC_ADD_X2|ENC_SMEM|||SDATA=SDATA:rw:sreg:b64:64 SBASE=SBASE:r:sreg:rsrc_scalar:128 SOFFSET=SOFFSET:r:smem_offset:b32:32 MEM=-:r:gpumem:b0:0 MEM=-:w:gpumem:b0:0
-SMEM|99|S_BUFFER_ATOMIC_SUB_X2|ENC_SMEM|||SDATA=SDATA:rw:sreg:b64:64 SBASE=SBASE:r:sreg:rsrc_scalar:128 SOFFSET=SOFFSET:r:smem_offset:b32:32 MEM=-:r:gpumem:b0:0 MEM=-:w:gpumem:b0:0
-SMEM|100|S_BUFFER_ATOMIC_SMIN_X2|ENC_SMEM|||SDATA=SDATA:rw:sreg:b64:64 SBASE=SBASE:r:sreg:rsrc_scalar:128 SOFFSET=SOFFSET:r:smem_offset:b32:32 MEM=-:r:gpumem:b0:0 MEM=-:w:gpumem:b0:0
-SMEM|101|S_BUFFER_ATOMIC_UMIN_X2|ENC_SMEM|||SDATA=SDATA:rw:sreg:b64:64 SBASE=SBASE:r:sreg:rsrc_scalar:128 SOFFSET=SOFFSET:r:smem_offset:b32:32 MEM=-:r:gpumem:b0:0 MEM=-:w:gpumem:b0:0
-SMEM|102|S_BUFFER_ATOMIC_SMAX_X2|ENC_SMEM|||SDATA=SDATA:rw:sreg:b64:64 SBASE=SBASE:r:sreg:rsrc_scalar:128 SOFFSET=SOFFSET:r:smem_offset:b32:32 MEM=-:r:gpumem:b0:0 MEM=-:w:gpumem:b0:0
-SMEM|103|S_BUFFER_ATOMIC_UMAX_X2|ENC_SMEM|||SDATA=SDATA:rw:sreg:b64:64 SBASE=SBASE:r:sreg:rsrc_scalar:128 SOFFSET=SOFFSET:r:smem_offset:b32:32 MEM=-:r:gpumem:b0:0 MEM=-:w:gpumem:b0:0
-SMEM|104|S_BUFFER_ATOMIC_AND_X2|ENC_SMEM|||SDATA=SDATA:rw:sreg:b64:64 SBASE=SBASE:r:sreg:rsrc_scalar:128 SOFFSET=SOFFSET:r:smem_offset:b32:32 MEM=-:r:gpumem:b0:0 MEM=-:w:gpumem:b0:0
-SMEM|105|S_BUFFER_ATOMIC_OR_X2|ENC_SMEM|||SDATA=SDATA:rw:sreg:b64:64 SBASE=SBASE:r:sreg:rsrc_scalar:128 SOFFSET=SOFFSET:r:smem_offset:b32:32 MEM=-:r:gpumem:b0:0 MEM=-:w:gpumem:b0:0
-SMEM|106|S_BUFFER_ATOMIC_XOR_X2|ENC_SMEM|||SDATA=SDATA:rw:sreg:b64:64 SBASE=SBASE:r:sreg:rsrc_scalar:128 SOFFSET=SOFFSET:r:smem_offset:b32:32 MEM=-:r:gpumem:b0:0 MEM=-:w:gpumem:b0:0
-SMEM|107|S_BUFFER_ATOMIC_INC_X2|ENC_SMEM|||SDATA=SDATA:rw:sreg:b64:64 SBASE=SBASE:r:sreg:rsrc_scalar:128 SOFFSET=SOFFSET:r:smem_offset:b32:32 MEM=-:r:gpumem:b0:0 MEM=-:w:gpumem:b0:0
-SMEM|108|S_BUFFER_ATOMIC_DEC_X2|ENC_SMEM|||SDATA=SDATA:rw:sreg:b64:64 SBASE=SBASE:r:sreg:rsrc_scalar:128 SOFFSET=SOFFSET:r:smem_offset:b32:32 MEM=-:r:gpumem:b0:0 MEM=-:w:gpumem:b0:0
-SMEM|128|S_ATOMIC_SWAP|ENC_SMEM|||SDATA=SDATA:rw:sreg:b32:32 SBASE=SBASE:r:sreg:buf:64 SOFFSET=SOFFSET:r:smem_offset:b32:32 MEM=-:r:gpumem:b0:0 MEM=-:w:gpumem:b0:0
-SMEM|129|S_ATOMIC_CMPSWAP|ENC_SMEM|||SDATA=SDATA:rw:sreg:b64:64 SBASE=SBASE:r:sreg:buf:64 SOFFSET=SOFFSET:r:smem_offset:b32:32 MEM=-:r:gpumem:b0:0 MEM=-:w:gpumem:b0:0
-SMEM|130|S_ATOMIC_ADD|ENC_SMEM|||SDATA=SDATA:rw:sreg:b32:32 SBASE=SBASE:r:sreg:buf:64 SOFFSET=SOFFSET:r:smem_offset:b32:32 MEM=-:r:gpumem:b0:0 MEM=-:w:gpumem:b0:0
-SMEM|131|S_ATOMIC_SUB|ENC_SMEM|||SDATA=SDATA:rw:sreg:b32:32 SBASE=SBASE:r:sreg:buf:64 SOFFSET=SOFFSET:r:smem_offset:b32:32 MEM=-:r:gpumem:b0:0 MEM=-:w:gpumem:b0:0
-SMEM|132|S_ATOMIC_SMIN|ENC_SMEM|||SDATA=SDATA:rw:sreg:b32:32 SBASE=SBASE:r:sreg:buf:64 SOFFSET=SOFFSET:r:smem_offset:b32:32 MEM=-:r:gpumem:b0:0 MEM=-:w:gpumem:b0:0
-SMEM|133|S_ATOMIC_UMIN|ENC_SMEM|||SDATA=SDATA:rw:sreg:b32:32 SBASE=SBASE:r:sreg:buf:64 SOFFSET=SOFFSET:r:smem_offset:b32:32 MEM=-:r:gpumem:b0:0 MEM=-:w:gpumem:b0:0
-SMEM|134|S_ATOMIC_SMAX|ENC_SMEM|||SDATA=SDATA:rw:sreg:b32:32 SBASE=SBASE:r:sreg:buf:64 SOFFSET=SOFFSET:r:smem_offset:b32:32 MEM=-:r:gpumem:b0:0 MEM=-:w:gpumem:b0:0
-SMEM|135|S_ATOMIC_UMAX|ENC_SMEM|||SDATA=SDATA:rw:sreg:b32:32 SBASE=SBASE:r:sreg:buf:64 SOFFSET=SOFFSET:r:smem_offset:b32:32 MEM=-:r:gpumem:b0:0 MEM=-:w:gpumem:b0:0
-SMEM|136|S_ATOMIC_AND|ENC_SMEM|||SDATA=SDATA:rw:sreg:b32:32 SBASE=SBASE:r:sreg:buf:64 SOFFSET=SOFFSET:r:smem_offset:b32:32 MEM=-:r:gpumem:b0:0 MEM=-:w:gpumem:b0:0
-SMEM|137|S_ATOMIC_OR|ENC_SMEM|||SDATA=SDATA:rw:sreg:b32:32 SBASE=SBASE:r:sreg:buf:64 SOFFSET=SOFFSET:r:smem_offset:b32:32 MEM=-:r:gpumem:b0:0 MEM=-:w:gpumem:b0:0
-SMEM|138|S_ATOMIC_XOR|ENC_SMEM|||SDATA=SDATA:rw:sreg:b32:32 SBASE=SBASE:r:sreg:buf:64 SOFFSET=SOFFSET:r:smem_offset:b32:32 MEM=-:r:gpumem:b0:0 MEM=-:w:gpumem:b0:0
-SMEM|139|S_ATOMIC_INC|ENC_SMEM|||SDATA=SDATA:rw:sreg:b32:32 SBASE=SBASE:r:sreg:buf:64 SOFFSET=SOFFSET:r:smem_offset:b32:32 MEM=-:r:gpumem:b0:0 MEM=-:w:gpumem:b0:0
-SMEM|140|S_ATOMIC_DEC|ENC_SMEM|||SDATA=SDATA:rw:sreg:b32:32 SBASE=SBASE:r:sreg:buf:64 SOFFSET=SOFFSET:r:smem_offset:b32:32 MEM=-:r:gpumem:b0:0 MEM=-:w:gpumem:b0:0
-SMEM|160|S_ATOMIC_SWAP_X2|ENC_SMEM|||SDATA=SDATA:rw:sreg:b64:64 SBASE=SBASE:r:sreg:buf:64 SOFFSET=SOFFSET:r:smem_offset:b32:32 MEM=-:r:gpumem:b0:0 MEM=-:w:gpumem:b0:0
-SMEM|161|S_ATOMIC_CMPSWAP_X2|ENC_SMEM|||SDATA=SDATA:rw:sreg:b128:128 SBASE=SBASE:r:sreg:buf:64 SOFFSET=SOFFSET:r:smem_offset:b32:32 MEM=-:r:gpumem:b0:0 MEM=-:w:gpumem:b0:0
-SMEM|162|S_ATOMIC_ADD_X2|ENC_SMEM|||SDATA=SDATA:rw:sreg:b64:64 SBASE=SBASE:r:sreg:buf:64 SOFFSET=SOFFSET:r:smem_offset:b32:32 MEM=-:r:gpumem:b0:0 MEM=-:w:gpumem:b0:0
-SMEM|163|S_ATOMIC_SUB_X2|ENC_SMEM|||SDATA=SDATA:rw:sreg:b64:64 SBASE=SBASE:r:sreg:buf:64 SOFFSET=SOFFSET:r:smem_offset:b32:32 MEM=-:r:gpumem:b0:0 MEM=-:w:gpumem:b0:0
-SMEM|164|S_ATOMIC_SMIN_X2|ENC_SMEM|||SDATA=SDATA:rw:sreg:b64:64 SBASE=SBASE:r:sreg:buf:64 SOFFSET=SOFFSET:r:smem_offset:b32:32 MEM=-:r:gpumem:b0:0 MEM=-:w:gpumem:b0:0
-SMEM|165|S_ATOMIC_UMIN_X2|ENC_SMEM|||SDATA=SDATA:rw:sreg:b64:64 SBASE=SBASE:r:sreg:buf:64 SOFFSET=SOFFSET:r:smem_offset:b32:32 MEM=-:r:gpumem:b0:0 MEM=-:w:gpumem:b0:0
-SMEM|166|S_ATOMIC_SMAX_X2|ENC_SMEM|||SDATA=SDATA:rw:sreg:b64:64 SBASE=SBASE:r:sreg:buf:64 SOFFSET=SOFFSET:r:smem_offset:b32:32 MEM=-:r:gpumem:b0:0 MEM=-:w:gpumem:b0:0
-SMEM|167|S_ATOMIC_UMAX_X2|ENC_SMEM|||SDATA=SDATA:rw:sreg:b64:64 SBASE=SBASE:r:sreg:buf:64 SOFFSET=SOFFSET:r:smem_offset:b32:32 MEM=-:r:gpumem:b0:0 MEM=-:w:gpumem:b0:0
-SMEM|168|S_ATOMIC_AND_X2|ENC_SMEM|||SDATA=SDATA:rw:sreg:b64:64 SBASE=SBASE:r:sreg:buf:64 SOFFSET=SOFFSET:r:smem_offset:b32:32 MEM=-:r:gpumem:b0:0 MEM=-:w:gpumem:b0:0
-SMEM|169|S_ATOMIC_OR_X2|ENC_SMEM|||SDATA=SDATA:rw:sreg:b64:64 SBASE=SBASE:r:sreg:buf:64 SOFFSET=SOFFSET:r:smem_offset:b32:32 MEM=-:r:gpumem:b0:0 MEM=-:w:gpumem:b0:0
-SMEM|170|S_ATOMIC_XOR_X2|ENC_SMEM|||SDATA=SDATA:rw:sreg:b64:64 SBASE=SBASE:r:sreg:buf:64 SOFFSET=SOFFSET:r:smem_offset:b32:32 MEM=-:r:gpumem:b0:0 MEM=-:w:gpumem:b0:0
-SMEM|171|S_ATOMIC_INC_X2|ENC_SMEM|||SDATA=SDATA:rw:sreg:b64:64 SBASE=SBASE:r:sreg:buf:64 SOFFSET=SOFFSET:r:smem_offset:b32:32 MEM=-:r:gpumem:b0:0 MEM=-:w:gpumem:b0:0
-SMEM|172|S_ATOMIC_DEC_X2|ENC_SMEM|||SDATA=SDATA:rw:sreg:b64:64 SBASE=SBASE:r:sreg:buf:64 SOFFSET=SOFFSET:r:smem_offset:b32:32 MEM=-:r:gpumem:b0:0 MEM=-:w:gpumem:b0:0
+SMEM|64|S_BUFFER_ATOMIC_SWAP|ENC_SMEM|||DATA=SDATA:r:sreg:b32:32 RETURN_DATA=SDATA:w:sreg:b32:32 SBASE=SBASE:r:sreg:rsrc_scalar:128 SOFFSET=SOFFSET:r:smem_offset:b32:32 MEM=-:r:gpumem:b0:0 MEM=-:w:gpumem:b0:0
+SMEM|65|S_BUFFER_ATOMIC_CMPSWAP|ENC_SMEM|||DATA=SDATA:r:sreg:b64:64 RETURN_DATA=SDATA:w:sreg:b32:32 SBASE=SBASE:r:sreg:rsrc_scalar:128 SOFFSET=SOFFSET:r:smem_offset:b32:32 MEM=-:r:gpumem:b0:0 MEM=-:w:gpumem:b0:0
+SMEM|66|S_BUFFER_ATOMIC_ADD|ENC_SMEM|||DATA=SDATA:r:sreg:b32:32 RETURN_DATA=SDATA:w:sreg:b32:32 SBASE=SBASE:r:sreg:rsrc_scalar:128 SOFFSET=SOFFSET:r:smem_offset:b32:32 MEM=-:r:gpumem:b0:0 MEM=-:w:gpumem:b0:0
+SMEM|67|S_BUFFER_ATOMIC_SUB|ENC_SMEM|||DATA=SDATA:r:sreg:b32:32 RETURN_DATA=SDATA:w:sreg:b32:32 SBASE=SBASE:r:sreg:rsrc_scalar:128 SOFFSET=SOFFSET:r:smem_offset:b32:32 MEM=-:r:gpumem:b0:0 MEM=-:w:gpumem:b0:0
+SMEM|68|S_BUFFER_ATOMIC_SMIN|ENC_SMEM|||DATA=SDATA:r:sreg:b32:32 RETURN_DATA=SDATA:w:sreg:b32:32 SBASE=SBASE:r:sreg:rsrc_scalar:128 SOFFSET=SOFFSET:r:smem_offset:b32:32 MEM=-:r:gpumem:b0:0 MEM=-:w:gpumem:b0:0
+SMEM|69|S_BUFFER_ATOMIC_UMIN|ENC_SMEM|||DATA=SDATA:r:sreg:b32:32 RETURN_DATA=SDATA:w:sreg:b32:32 SBASE=SBASE:r:sreg:rsrc_scalar:128 SOFFSET=SOFFSET:r:smem_offset:b32:32 MEM=-:r:gpumem:b0:0 MEM=-:w:gpumem:b0:0
+SMEM|70|S_BUFFER_ATOMIC_SMAX|ENC_SMEM|||DATA=SDATA:r:sreg:b32:32 RETURN_DATA=SDATA:w:sreg:b32:32 SBASE=SBASE:r:sreg:rsrc_scalar:128 SOFFSET=SOFFSET:r:smem_offset:b32:32 MEM=-:r:gpumem:b0:0 MEM=-:w:gpumem:b0:0
+SMEM|71|S_BUFFER_ATOMIC_UMAX|ENC_SMEM|||DATA=SDATA:r:sreg:b32:32 RETURN_DATA=SDATA:w:sreg:b32:32 SBASE=SBASE:r:sreg:rsrc_scalar:128 SOFFSET=SOFFSET:r:smem_offset:b32:32 MEM=-:r:gpumem:b0:0 MEM=-:w:gpumem:b0:0
+SMEM|72|S_BUFFER_ATOMIC_AND|ENC_SMEM|||DATA=SDATA:r:sreg:b32:32 RETURN_DATA=SDATA:w:sreg:b32:32 SBASE=SBASE:r:sreg:rsrc_scalar:128 SOFFSET=SOFFSET:r:smem_offset:b32:32 MEM=-:r:gpumem:b0:0 MEM=-:w:gpumem:b0:0
+SMEM|73|S_BUFFER_ATOMIC_OR|ENC_SMEM|||DATA=SDATA:r:sreg:b32:32 RETURN_DATA=SDATA:w:sreg:b32:32 SBASE=SBASE:r:sreg:rsrc_scalar:128 SOFFSET=SOFFSET:r:smem_offset:b32:32 MEM=-:r:gpumem:b0:0 MEM=-:w:gpumem:b0:0
+SMEM|74|S_BUFFER_ATOMIC_XOR|ENC_SMEM|||DATA=SDATA:r:sreg:b32:32 RETURN_DATA=SDATA:w:sreg:b32:32 SBASE=SBASE:r:sreg:rsrc_scalar:128 SOFFSET=SOFFSET:r:smem_offset:b32:32 MEM=-:r:gpumem:b0:0 MEM=-:w:gpumem:b0:0
+SMEM|75|S_BUFFER_ATOMIC_INC|ENC_SMEM|||DATA=SDATA:r:sreg:b32:32 RETURN_DATA=SDATA:w:sreg:b32:32 SBASE=SBASE:r:sreg:rsrc_scalar:128 SOFFSET=SOFFSET:r:smem_offset:b32:32 MEM=-:r:gpumem:b0:0 MEM=-:w:gpumem:b0:0
+SMEM|76|S_BUFFER_ATOMIC_DEC|ENC_SMEM|||DATA=SDATA:r:sreg:b32:32 RETURN_DATA=SDATA:w:sreg:b32:32 SBASE=SBASE:r:sreg:rsrc_scalar:128 SOFFSET=SOFFSET:r:smem_offset:b32:32 MEM=-:r:gpumem:b0:0 MEM=-:w:gpumem:b0:0
+SMEM|96|S_BUFFER_ATOMIC_SWAP_X2|ENC_SMEM|||DATA=SDATA:r:sreg:b64:64 RETURN_DATA=SDATA:w:sreg:b64:64 SBASE=SBASE:r:sreg:rsrc_scalar:128 SOFFSET=SOFFSET:r:smem_offset:b32:32 MEM=-:r:gpumem:b0:0 MEM=-:w:gpumem:b0:0
+SMEM|97|S_BUFFER_ATOMIC_CMPSWAP_X2|ENC_SMEM|||DATA=SDATA:r:sreg:b128:128 RETURN_DATA=SDATA:w:sreg:b64:64 SBASE=SBASE:r:sreg:rsrc_scalar:128 SOFFSET=SOFFSET:r:smem_offset:b32:32 MEM=-:r:gpumem:b0:0 MEM=-:w:gpumem:b0:0
+SMEM|98|S_BUFFER_ATOMIC_ADD_X2|ENC_SMEM|||DATA=SDATA:r:sreg:b64:64 RETURN_DATA=SDATA:w:sreg:b64:64 SBASE=SBASE:r:sreg:rsrc_scalar:128 SOFFSET=SOFFSET:r:smem_offset:b32:32 MEM=-:r:gpumem:b0:0 MEM=-:w:gpumem:b0:0
+SMEM|99|S_BUFFER_ATOMIC_SUB_X2|ENC_SMEM|||DATA=SDATA:r:sreg:b64:64 RETURN_DATA=SDATA:w:sreg:b64:64 SBASE=SBASE:r:sreg:rsrc_scalar:128 SOFFSET=SOFFSET:r:smem_offset:b32:32 MEM=-:r:gpumem:b0:0 MEM=-:w:gpumem:b0:0
+SMEM|100|S_BUFFER_ATOMIC_SMIN_X2|ENC_SMEM|||DATA=SDATA:r:sreg:b64:64 RETURN_DATA=SDATA:w:sreg:b64:64 SBASE=SBASE:r:sreg:rsrc_scalar:128 SOFFSET=SOFFSET:r:smem_offset:b32:32 MEM=-:r:gpumem:b0:0 MEM=-:w:gpumem:b0:0
+SMEM|101|S_BUFFER_ATOMIC_UMIN_X2|ENC_SMEM|||DATA=SDATA:r:sreg:b64:64 RETURN_DATA=SDATA:w:sreg:b64:64 SBASE=SBASE:r:sreg:rsrc_scalar:128 SOFFSET=SOFFSET:r:smem_offset:b32:32 MEM=-:r:gpumem:b0:0 MEM=-:w:gpumem:b0:0
+SMEM|102|S_BUFFER_ATOMIC_SMAX_X2|ENC_SMEM|||DATA=SDATA:r:sreg:b64:64 RETURN_DATA=SDATA:w:sreg:b64:64 SBASE=SBASE:r:sreg:rsrc_scalar:128 SOFFSET=SOFFSET:r:smem_offset:b32:32 MEM=-:r:gpumem:b0:0 MEM=-:w:gpumem:b0:0
+SMEM|103|S_BUFFER_ATOMIC_UMAX_X2|ENC_SMEM|||DATA=SDATA:r:sreg:b64:64 RETURN_DATA=SDATA:w:sreg:b64:64 SBASE=SBASE:r:sreg:rsrc_scalar:128 SOFFSET=SOFFSET:r:smem_offset:b32:32 MEM=-:r:gpumem:b0:0 MEM=-:w:gpumem:b0:0
+SMEM|104|S_BUFFER_ATOMIC_AND_X2|ENC_SMEM|||DATA=SDATA:r:sreg:b64:64 RETURN_DATA=SDATA:w:sreg:b64:64 SBASE=SBASE:r:sreg:rsrc_scalar:128 SOFFSET=SOFFSET:r:smem_offset:b32:32 MEM=-:r:gpumem:b0:0 MEM=-:w:gpumem:b0:0
+SMEM|105|S_BUFFER_ATOMIC_OR_X2|ENC_SMEM|||DATA=SDATA:r:sreg:b64:64 RETURN_DATA=SDATA:w:sreg:b64:64 SBASE=SBASE:r:sreg:rsrc_scalar:128 SOFFSET=SOFFSET:r:smem_offset:b32:32 MEM=-:r:gpumem:b0:0 MEM=-:w:gpumem:b0:0
+SMEM|106|S_BUFFER_ATOMIC_XOR_X2|ENC_SMEM|||DATA=SDATA:r:sreg:b64:64 RETURN_DATA=SDATA:w:sreg:b64:64 SBASE=SBASE:r:sreg:rsrc_scalar:128 SOFFSET=SOFFSET:r:smem_offset:b32:32 MEM=-:r:gpumem:b0:0 MEM=-:w:gpumem:b0:0
+SMEM|107|S_BUFFER_ATOMIC_INC_X2|ENC_SMEM|||DATA=SDATA:r:sreg:b64:64 RETURN_DATA=SDATA:w:sreg:b64:64 SBASE=SBASE:r:sreg:rsrc_scalar:128 SOFFSET=SOFFSET:r:smem_offset:b32:32 MEM=-:r:gpumem:b0:0 MEM=-:w:gpumem:b0:0
+SMEM|108|S_BUFFER_ATOMIC_DEC_X2|ENC_SMEM|||DATA=SDATA:r:sreg:b64:64 RETURN_DATA=SDATA:w:sreg:b64:64 SBASE=SBASE:r:sreg:rsrc_scalar:128 SOFFSET=SOFFSET:r:smem_offset:b32:32 MEM=-:r:gpumem:b0:0 MEM=-:w:gpumem:b0:0
+SMEM|128|S_ATOMIC_SWAP|ENC_SMEM|||DATA=SDATA:r:sreg:b32:32 RETURN_DATA=SDATA:w:sreg:b32:32 SBASE=SBASE:r:sreg:buf:64 SOFFSET=SOFFSET:r:smem_offset:b32:32 MEM=-:r:gpumem:b0:0 MEM=-:w:gpumem:b0:0
+SMEM|129|S_ATOMIC_CMPSWAP|ENC_SMEM|||DATA=SDATA:r:sreg:b64:64 RETURN_DATA=SDATA:w:sreg:b32:32 SBASE=SBASE:r:sreg:buf:64 SOFFSET=SOFFSET:r:smem_offset:b32:32 MEM=-:r:gpumem:b0:0 MEM=-:w:gpumem:b0:0
+SMEM|130|S_ATOMIC_ADD|ENC_SMEM|||DATA=SDATA:r:sreg:b32:32 RETURN_DATA=SDATA:w:sreg:b32:32 SBASE=SBASE:r:sreg:buf:64 SOFFSET=SOFFSET:r:smem_offset:b32:32 MEM=-:r:gpumem:b0:0 MEM=-:w:gpumem:b0:0
+SMEM|131|S_ATOMIC_SUB|ENC_SMEM|||DATA=SDATA:r:sreg:b32:32 RETURN_DATA=SDATA:w:sreg:b32:32 SBASE=SBASE:r:sreg:buf:64 SOFFSET=SOFFSET:r:smem_offset:b32:32 MEM=-:r:gpumem:b0:0 MEM=-:w:gpumem:b0:0
+SMEM|132|S_ATOMIC_SMIN|ENC_SMEM|||DATA=SDATA:r:sreg:b32:32 RETURN_DATA=SDATA:w:sreg:b32:32 SBASE=SBASE:r:sreg:buf:64 SOFFSET=SOFFSET:r:smem_offset:b32:32 MEM=-:r:gpumem:b0:0 MEM=-:w:gpumem:b0:0
+SMEM|133|S_ATOMIC_UMIN|ENC_SMEM|||DATA=SDATA:r:sreg:b32:32 RETURN_DATA=SDATA:w:sreg:b32:32 SBASE=SBASE:r:sreg:buf:64 SOFFSET=SOFFSET:r:smem_offset:b32:32 MEM=-:r:gpumem:b0:0 MEM=-:w:gpumem:b0:0
+SMEM|134|S_ATOMIC_SMAX|ENC_SMEM|||DATA=SDATA:r:sreg:b32:32 RETURN_DATA=SDATA:w:sreg:b32:32 SBASE=SBASE:r:sreg:buf:64 SOFFSET=SOFFSET:r:smem_offset:b32:32 MEM=-:r:gpumem:b0:0 MEM=-:w:gpumem:b0:0
+SMEM|135|S_ATOMIC_UMAX|ENC_SMEM|||DATA=SDATA:r:sreg:b32:32 RETURN_DATA=SDATA:w:sreg:b32:32 SBASE=SBASE:r:sreg:buf:64 SOFFSET=SOFFSET:r:smem_offset:b32:32 MEM=-:r:gpumem:b0:0 MEM=-:w:gpumem:b0:0
+SMEM|136|S_ATOMIC_AND|ENC_SMEM|||DATA=SDATA:r:sreg:b32:32 RETURN_DATA=SDATA:w:sreg:b32:32 SBASE=SBASE:r:sreg:buf:64 SOFFSET=SOFFSET:r:smem_offset:b32:32 MEM=-:r:gpumem:b0:0 MEM=-:w:gpumem:b0:0
+SMEM|137|S_ATOMIC_OR|ENC_SMEM|||DATA=SDATA:r:sreg:b32:32 RETURN_DATA=SDATA:w:sreg:b32:32 SBASE=SBASE:r:sreg:buf:64 SOFFSET=SOFFSET:r:smem_offset:b32:32 MEM=-:r:gpumem:b0:0 MEM=-:w:gpumem:b0:0
+SMEM|138|S_ATOMIC_XOR|ENC_SMEM|||DATA=SDATA:r:sreg:b32:32 RETURN_DATA=SDATA:w:sreg:b32:32 SBASE=SBASE:r:sreg:buf:64 SOFFSET=SOFFSET:r:smem_offset:b32:32 MEM=-:r:gpumem:b0:0 MEM=-:w:gpumem:b0:0
+SMEM|139|S_ATOMIC_INC|ENC_SMEM|||DATA=SDATA:r:sreg:b32:32 RETURN_DATA=SDATA:w:sreg:b32:32 SBASE=SBASE:r:sreg:buf:64 SOFFSET=SOFFSET:r:smem_offset:b32:32 MEM=-:r:gpumem:b0:0 MEM=-:w:gpumem:b0:0
+SMEM|140|S_ATOMIC_DEC|ENC_SMEM|||DATA=SDATA:r:sreg:b32:32 RETURN_DATA=SDATA:w:sreg:b32:32 SBASE=SBASE:r:sreg:buf:64 SOFFSET=SOFFSET:r:smem_offset:b32:32 MEM=-:r:gpumem:b0:0 MEM=-:w:gpumem:b0:0
+SMEM|160|S_ATOMIC_SWAP_X2|ENC_SMEM|||DATA=SDATA:r:sreg:b64:64 RETURN_DATA=SDATA:w:sreg:b64:64 SBASE=SBASE:r:sreg:buf:64 SOFFSET=SOFFSET:r:smem_offset:b32:32 MEM=-:r:gpumem:b0:0 MEM=-:w:gpumem:b0:0
+SMEM|161|S_ATOMIC_CMPSWAP_X2|ENC_SMEM|||DATA=SDATA:r:sreg:b128:128 RETURN_DATA=SDATA:w:sreg:b64:64 SBASE=SBASE:r:sreg:buf:64 SOFFSET=SOFFSET:r:smem_offset:b32:32 MEM=-:r:gpumem:b0:0 MEM=-:w:gpumem:b0:0
+SMEM|162|S_ATOMIC_ADD_X2|ENC_SMEM|||DATA=SDATA:r:sreg:b64:64 RETURN_DATA=SDATA:w:sreg:b64:64 SBASE=SBASE:r:sreg:buf:64 SOFFSET=SOFFSET:r:smem_offset:b32:32 MEM=-:r:gpumem:b0:0 MEM=-:w:gpumem:b0:0
+SMEM|163|S_ATOMIC_SUB_X2|ENC_SMEM|||DATA=SDATA:r:sreg:b64:64 RETURN_DATA=SDATA:w:sreg:b64:64 SBASE=SBASE:r:sreg:buf:64 SOFFSET=SOFFSET:r:smem_offset:b32:32 MEM=-:r:gpumem:b0:0 MEM=-:w:gpumem:b0:0
+SMEM|164|S_ATOMIC_SMIN_X2|ENC_SMEM|||DATA=SDATA:r:sreg:b64:64 RETURN_DATA=SDATA:w:sreg:b64:64 SBASE=SBASE:r:sreg:buf:64 SOFFSET=SOFFSET:r:smem_offset:b32:32 MEM=-:r:gpumem:b0:0 MEM=-:w:gpumem:b0:0
+SMEM|165|S_ATOMIC_UMIN_X2|ENC_SMEM|||DATA=SDATA:r:sreg:b64:64 RETURN_DATA=SDATA:w:sreg:b64:64 SBASE=SBASE:r:sreg:buf:64 SOFFSET=SOFFSET:r:smem_offset:b32:32 MEM=-:r:gpumem:b0:0 MEM=-:w:gpumem:b0:0
+SMEM|166|S_ATOMIC_SMAX_X2|ENC_SMEM|||DATA=SDATA:r:sreg:b64:64 RETURN_DATA=SDATA:w:sreg:b64:64 SBASE=SBASE:r:sreg:buf:64 SOFFSET=SOFFSET:r:smem_offset:b32:32 MEM=-:r:gpumem:b0:0 MEM=-:w:gpumem:b0:0
+SMEM|167|S_ATOMIC_UMAX_X2|ENC_SMEM|||DATA=SDATA:r:sreg:b64:64 RETURN_DATA=SDATA:w:sreg:b64:64 SBASE=SBASE:r:sreg:buf:64 SOFFSET=SOFFSET:r:smem_offset:b32:32 MEM=-:r:gpumem:b0:0 MEM=-:w:gpumem:b0:0
+SMEM|168|S_ATOMIC_AND_X2|ENC_SMEM|||DATA=SDATA:r:sreg:b64:64 RETURN_DATA=SDATA:w:sreg:b64:64 SBASE=SBASE:r:sreg:buf:64 SOFFSET=SOFFSET:r:smem_offset:b32:32 MEM=-:r:gpumem:b0:0 MEM=-:w:gpumem:b0:0
+SMEM|169|S_ATOMIC_OR_X2|ENC_SMEM|||DATA=SDATA:r:sreg:b64:64 RETURN_DATA=SDATA:w:sreg:b64:64 SBASE=SBASE:r:sreg:buf:64 SOFFSET=SOFFSET:r:smem_offset:b32:32 MEM=-:r:gpumem:b0:0 MEM=-:w:gpumem:b0:0
+SMEM|170|S_ATOMIC_XOR_X2|ENC_SMEM|||DATA=SDATA:r:sreg:b64:64 RETURN_DATA=SDATA:w:sreg:b64:64 SBASE=SBASE:r:sreg:buf:64 SOFFSET=SOFFSET:r:smem_offset:b32:32 MEM=-:r:gpumem:b0:0 MEM=-:w:gpumem:b0:0
+SMEM|171|S_ATOMIC_INC_X2|ENC_SMEM|||DATA=SDATA:r:sreg:b64:64 RETURN_DATA=SDATA:w:sreg:b64:64 SBASE=SBASE:r:sreg:buf:64 SOFFSET=SOFFSET:r:smem_offset:b32:32 MEM=-:r:gpumem:b0:0 MEM=-:w:gpumem:b0:0
+SMEM|172|S_ATOMIC_DEC_X2|ENC_SMEM|||DATA=SDATA:r:sreg:b64:64 RETURN_DATA=SDATA:w:sreg:b64:64 SBASE=SBASE:r:sreg:buf:64 SOFFSET=SOFFSET:r:smem_offset:b32:32 MEM=-:r:gpumem:b0:0 MEM=-:w:gpumem:b0:0
 SOP1|0|S_MOV_B32|ENC_SOP1|lit_0||D0=SDST:w:sdst:b32:32 S0=SSRC0:r:ssrc:b32:32
 SOP1|1|S_MOV_B64|ENC_SOP1|lit_0||D0=SDST:w:sdst:b64:64 S0=SSRC0:r:ssrc:b64:64
 SOP1|2|S_CMOV_B32|ENC_SOP1|lit_0||D0=SDST:rw:sdst:b32:32 S0=SSRC0:r:ssrc:b32:32 SCC=-:r:ssrc_special_scc:b1:1
@@ -1234,8 +1234,8 @@ VOP3|670|V_ADD_I16|ENC_VOP3|||D0=VDST:w:vgpr:i16:16 S0=SRC0:r:src_nolit:i16:16 S
 VOP3|671|V_SUB_I16|ENC_VOP3|||D0=VDST:w:vgpr:i16:16 S0=SRC0:r:src_nolit:i16:16 S1=SRC1:r:src_simple:i16:16
 VOP3|672|V_PACK_B32_F16|ENC_VOP3|||D0=VDST:w:vgpr:b32:32 S0=SRC0:r:src_nolit:f16:16 S1=SRC1:r:src_simple:f16:16
 VOP3|673|V_MUL_LEGACY_F32|ENC_VOP3|||D0=VDST:w:vgpr:f32:32 S0=SRC0:r:src_nolit:f32:32 S1=SRC1:r:src_simple:f32:32
-VOP3|674|V_CVT_PK_FP8_F32|ENC_VOP3|||D0=VDST:rw:vgpr:fp8x2:16 S0=SRC0:r:src_nolit:f32:32 S1=SRC1:r:src_simple:f32:32
-VOP3|675|V_CVT_PK_BF8_F32|ENC_VOP3|||D0=VDST:rw:vgpr:bf8x2:16 S0=SRC0:r:src_nolit:f32:32 S1=SRC1:r:src_simple:f32:32
+VOP3|674|V_CVT_PK_FP8_F32|ENC_VOP3|||D0=VDST:rw:vgpr:b32:32 S0=SRC0:r:src_nolit:f32:32 S1=SRC1:r:src_simple:f32:32
+VOP3|675|V_CVT_PK_BF8_F32|ENC_VOP3|||D0=VDST:rw:vgpr:b32:32 S0=SRC0:r:src_nolit:f32:32 S1=SRC1:r:src_simple:f32:32
 VOP3|676|V_CVT_SR_FP8_F32|ENC_VOP3|||D0=VDST:rw:vgpr:b32:32 S0=SRC0:r:src_nolit:f32:32 S1=SRC1:r:src_simple:u32:32
 VOP3|677|V_CVT_SR_BF8_F32|ENC_VOP3|||D0=VDST:rw:vgpr:b32:32 S0=SRC0:r:src_nolit:f32:32 S1=SRC1:r:src_simple:u32:32
 VOP3P|0|V_PK_MAD_I16|ENC_VOP3P|||D0=VDST:w:vgpr:i16x2:32 S0=SRC0:r:src_nolit:i16x2:32 S1=SRC1:r:src_simple:i16x2:32 S2=SRC2:r:src_simple:i16x2:32

@@ -1,0 +1,124 @@
+"""Replacement bodies of CDNA's own instructions; see bodies.py."""
+
+from __future__ import annotations
+
+from stuntgpu.isa.errata.bodies import NEXT, TARGET, Format, chain, saturate
+
+#: Bits of MODE (hardware register 1).
+GPR_INDEX, FORK_DEPTH = 27, 29
+
+# ---------------------------------------------------------------- clocks
+
+#: Ids above the encodable ones: halves of the wave's own clock.
+CLOCK = "(concat:64 (hwreg 65:32) (hwreg 64:32))"
+#: Message id of the constant-rate clock.
+REALTIME = "(message 131:32)"
+
+# ---------------------------------------------------------------- forks
+
+
+def fork(target: str) -> str:
+    """Both ways of a divergent branch: the side with fewer lanes goes first, the other waits as
+    {address, lanes} in four SGPRs of a stack whose depth is MODE[31:29]."""
+    push = " ".join(
+        f"(setsgpr (add slot:32 {i}:32) (extract:32 waiting:128 {32 * i}:32))" for i in range(4)
+    )
+    return (
+        "(set pass (and S0:64 EXEC:64)) (set fail (and (not S0:64) EXEC:64))"
+        " (set all (eq pass:64 EXEC:64)) (set none (eq fail:64 EXEC:64))"
+        " (set fewer (ult (popcnt fail:64) (popcnt pass:64)))"
+        f" (set PC (select:64 (or all:1 (not (or none:1 fewer:1))) {target} {NEXT}))"
+        f" (set depth (extract:3 (hwreg 1:32) {FORK_DEPTH}:32)) (set slot (shl (zext:32 depth:3) 2:32))"
+        f" (set waiting (concat:128 (select:64 fewer:1 {target} {NEXT}) (select:64 fewer:1 pass:64 fail:64)))"
+        " (if (not (or all:1 none:1)) ((set EXEC (select:64 fewer:1 fail:64 pass:64))"
+        f" {push} (sethwreg 1:32 (insert (hwreg 1:32) {FORK_DEPTH}:32 (add depth:3 1:3)))))"
+    )
+
+
+def join() -> str:
+    """The other side of the fork, unless the stack is as deep as S0 says."""
+    address, lanes = (
+        f"(concat:64 (sgpr (add slot:32 {hi}:32)) (sgpr (add slot:32 {lo}:32)))" for hi, lo in ((3, 2), (1, 0))
+    )
+    return (
+        f"(set depth (extract:3 (hwreg 1:32) {FORK_DEPTH}:32)) (set done (eq (zext:32 depth:3) S0:32))"
+        " (set slot (shl (zext:32 (sub depth:3 1:3)) 2:32))"
+        f" (set PC (select:64 done:1 {NEXT} {address}))"
+        f" (if (not done:1) ((set EXEC {lanes})"
+        f" (sethwreg 1:32 (insert (hwreg 1:32) {FORK_DEPTH}:32 (sub depth:3 1:3)))))"
+    )
+
+
+FORK_TARGET = TARGET
+
+
+def index_mode(on: bool) -> str:
+    """S_SET_GPR_IDX_ON/OFF: MODE.GPR_IDX_EN; M0 gets the index and what it applies to."""
+    mode = f"(sethwreg 1:32 (insert (hwreg 1:32) {GPR_INDEX}:32 {int(on)}:1))"
+    m0 = "(set M0 (insert (insert M0:32 0:32 (trunc:8 S0:32)) 12:32 (trunc:4 SRC1:32)))"
+    return f"{m0} {mode}" if on else mode
+
+
+# ---------------------------------------------------------------- arithmetic
+
+
+def dot(bits: int, is_signed: bool, accumulator: str) -> str:
+    """V_DOT2/4/8(C): products of `bits`-wide fields added to the accumulator; saturates with CLAMP."""
+    extend = "sext" if is_signed else "zext"
+    total = f"({extend}:64 {accumulator})"
+    for lo in range(0, 32, bits):
+        a, b = (f"({extend}:64 (extract:{bits} S{i}:32 {lo}:32))" for i in (0, 1))
+        total = f"(add {total} (mul {a} {b}))"
+    return f"(set exact {total}) (set D0 {saturate('exact', 64, 32, is_signed)})"
+
+
+def propagating(f: Format, smallest: bool, x: str, y: str) -> str:
+    """minimum / maximum of IEEE 754-2019: any NaN wins, -0 is below +0."""
+    first = f"(flt.{f.name} {x} {y})" if smallest else f"(flt.{f.name} {y} {x})"
+    low, high = (x, y) if smallest else (y, x)
+    signs = [f"(extract:1 {v} {f.width - 1}:32)" for v in (low, high)]
+    zeros = f"(and (feq.{f.name} {x} {y}) (and {signs[0]} (not {signs[1]})))"
+    return chain(
+        f.width,
+        (f"(isnan.{f.name} {x})", f"(quiet.{f.name} {x})"),
+        (f"(isnan.{f.name} {y})", f"(quiet.{f.name} {y})"),
+        (f"(or {first} {zeros})", x),
+        last=y,
+    )
+
+
+def propagating3(f: Format, smallest: bool) -> str:
+    """V_MINIMUM3 / V_MAXIMUM3."""
+    inner = propagating(f, smallest, f.place("S0"), f.place("S1"))
+    return f"(set first {inner}) (set D0 {propagating(f, smallest, f'first:{f.width}', f.place('S2'))})"
+
+
+def packed_propagating3(f: Format, smallest: bool) -> str:
+    """V_PK_MINIMUM3_F16 / V_PK_MAXIMUM3_F16."""
+    text = ""
+    for half, lo in (("high", 16), ("low", 0)):
+        a, b, c = (f"(extract:16 S{i}:32 {lo}:32)" for i in range(3))
+        text += f"(set {half} {propagating(f, smallest, a, b)}) "
+        text += f"(set {half} {propagating(f, smallest, f'{half}:16', c)}) "
+    return text + "(set D0 (concat:32 high:16 low:16))"
+
+
+def clamped16(extend: str) -> str:
+    """V_MAD_LEGACY_[IU]16: in 32 bits, then cut or, with CLAMP, saturated."""
+    product = f"(mul ({extend}:32 S0:16) ({extend}:32 S1:16))"
+    return f"(set exact (add {product} ({extend}:32 S2:16))) (set D0 {saturate('exact', 32, 16, extend == 'sext')})"
+
+
+# ---------------------------------------------------------------- loads into LDS
+
+
+def load_to_lds(bits: int, extend: str, offset: str) -> str:
+    """Each lane's value goes to LDS at M0[15:0] + offset + lane * its size; parts of a dword fill one."""
+    size = max(bits, 32)
+    value = f"(load:{bits} MEM ADDR:64)"
+    if size > bits:
+        value = f"({extend}:32 {value})"
+    return f"(store LDS (add (add (and M0:32 0xffff:32) {offset}) (mul LANE:32 {size // 8}:32)) {value})"
+
+
+WHOLE_WAVE_LANE = "(and (lshr (add (vgpr SRC0:32 i:32) OFFSET:32) 2:32) 63:32)"
