@@ -166,7 +166,10 @@ def fixed_pair(name: str, opx: int, opy: int, layout: EncodingRow) -> Fixed:
     """The same for a dual instruction, whose text is that of both halves."""
     halves = [shown(name, base, opcode, "") for base, opcode in (("VOPDX", opx), ("VOPDY", opy))]
     said = halves[0].keys() | halves[1].keys() | {"OPX", "OPY"}
-    return Fixed(sum(f.mask for f in layout.fields if f.name not in said), 0, 0)
+    unsaid = [f for f in layout.fields if f.name not in said]
+    anything = {f for i in ignored.rows(name, "VOPD", "") for f in i.fields.split()}
+    free = sum(f.mask for f in unsaid if f.name in anything)
+    return Fixed(sum(f.mask for f in unsaid) & ~free, 0, free)
 
 
 def ignored_bits(inst: Inst) -> int:
@@ -174,7 +177,7 @@ def ignored_bits(inst: Inst) -> int:
     tables = arch(inst.arch).tables
     layout = tables.encodings[inst.encoding]
     if inst.base == "VOPD":
-        return 0
+        return fixed_pair(inst.arch, inst.opcode >> 5, inst.opcode & 31, layout).ignored
     form = "" if layout.form == "lit" else layout.form
     row = tables.by_base[inst.base, inst.opcode]
     free = fixed(inst.arch, inst.base, inst.opcode, form, layout).ignored

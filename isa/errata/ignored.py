@@ -56,6 +56,8 @@ ROWS = (
     Ignored("MUBUF", "VDATA SRSRC SOFFSET OFFSET VADDR SLC", "cache control", "BUFFER_(GL[01]_INV|INV|WBL2)"),
     Ignored("MUBUF MTBUF VBUFFER", "VADDR", "neither index nor offset", "", "no buffer address"),
     Ignored("VBUFFER", "FORMAT", "untyped buffer"),
+    Ignored("DS VDS", "ADDR DATA0 DATA1 VDST", "no such operand: LLVM refuses other values, programs that ran on hardware have them"),
+    Ignored("VOPD VOPDX VOPDY", "VSRCX1 VSRCY1", "a half with one source: LLVM refuses other values, programs that ran on hardware have them"),
     Ignored("LDSDIR VDSDIR", "ATTR ATTR_CHAN", "no attribute"),
     Ignored("VIMAGE VSAMPLE", "VADDR1 VADDR2 VADDR3", "addresses that the dimension does not have", "", "no image address"),
     Ignored("EXP VEXPORT", "VSRC0 VSRC1 VSRC2 VSRC3", "a component that is not exported", "", "not exported"),
