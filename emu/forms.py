@@ -11,12 +11,13 @@ Errors:  Unmodelled for operand forms not built.
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from dataclasses import dataclass
 from functools import lru_cache
 
 from stuntgpu.emu import layout, state
 from stuntgpu.emu.dpp import Dpp, dpp_of
+from stuntgpu.emu.memory_fields import MemoryFields, memory_fields, offset16, segment
 from stuntgpu.isa.errors import Unmodelled
 from stuntgpu.isa.inst import Inst, Kind, Operand
 from stuntgpu.isa.ir import (
@@ -34,11 +35,6 @@ from stuntgpu.isa.ir import (
 )
 from stuntgpu.isa.operands import operands
 from stuntgpu.isa.semantics import RAW_MODIFIERS, is_atomic, semantics
-
-SEGMENTS = {
-    "FLAT": "flat", "FLAT_GLOBAL": "global", "FLAT_SCRATCH": "scratch", "SMEM": "scalar",
-    "MUBUF": "buffer", "MTBUF": "buffer", "DS": "lds",
-}  # fmt: skip
 
 #: Handlers are functions of this prefix and the digest of their form.
 PREFIX = "h_"
@@ -154,6 +150,7 @@ class _Row:
     is_atomic: bool
     is_matrix: bool
     is_relative: bool  # register numbers are computed at run time
+    is_typed: bool  # memory has a format
 
 
 _MODE_OF = {"f32": 0x33, "bf16": 0x33, "f16": 0xCC | 1 << state.MODE_FP16_OVFL, "f64": 0xCC}
@@ -181,7 +178,8 @@ def row(arch: str, name: str) -> _Row:
     masks_out = dict.fromkeys(s.name for s in stmts if isinstance(s, SetLaneBit))
     is_matrix = any(isinstance(s, Do) and s.action == "wmma" for s in stmts)
     return _Row(sem, _mode_mask(sem), tuple(reads), tuple(masks_in), tuple(writes), tuple(masks_out),
-                is_atomic(sem), is_matrix, "MOVREL" in name or "SWAPREL" in name)
+                is_atomic(sem), is_matrix, "MOVREL" in name or "SWAPREL" in name,
+                "_FORMAT_" in name)
 
 
 # ---------------------------------------------------------------- binding an instruction
@@ -206,6 +204,8 @@ class Binder:
         inst = self.inst
         if inst.fields.get("TFE") or inst.fields.get("LWE"):
             raise Unmodelled(inst.arch, f"{inst.name} with TFE or LWE", "emu/forms.py")
+        if self.row.is_typed:
+            raise Unmodelled(inst.arch, f"{inst.name}: memory formats", "emu/forms.py")
         if self.row.is_matrix:
             self.matrix()
         for name in self.row.reads:
@@ -223,7 +223,7 @@ class Binder:
         floats = any(s.fmt for s in self.slots if s.name.startswith("written "))
         omod, clamp = (f.get("OMOD", 0), f.get("CLAMP", 0)) if floats else (0, 0)
         return Form(self.inst.arch, self.inst.name, self.lanes, self.mode, tuple(self.slots),
-                    tuple(self.constants), SEGMENTS.get(self.inst.base, ""), omod, clamp, self.returns(),
+                    tuple(self.constants), segment(self.inst), omod, clamp, self.returns(),
                     dpp_of(self.inst.arch, f, self.lanes))
 
     def add(self, slot: Slot, value: int) -> None:
@@ -248,7 +248,7 @@ class Binder:
         elif name in ("OFFSET0", "OFFSET1"):
             self.add(Slot(name, "n"), f[name])
         elif name == "OFFSET":
-            self.add(Slot(name, "n"), _offset16(f))
+            self.add(Slot(name, "n"), offset16(f))
         elif name in _NUMBERS:
             self.add(Slot(name, "n"), self.number(name))
         elif name == "SIMM32":
@@ -362,82 +362,62 @@ class Binder:
         return op.reg * 4
 
     def returns(self) -> bool:
-        """Whether RETURN_DATA is written: vector memory atomics say so by GLC."""
-        memory = SEGMENTS.get(self.inst.base, "") not in ("", "lds")
-        return not self.row.is_atomic or not memory or bool(self.inst.fields.get("GLC", 0))
+        """Whether RETURN_DATA is written: vector memory atomics say so by a bit."""
+        if not self.row.is_atomic or segment(self.inst) in ("", "lds"):
+            return True
+        return memory_fields(self.inst).returns
 
     # ---- addresses
 
     def address(self) -> None:
-        f, base = self.inst.fields, self.inst.base
-        match SEGMENTS.get(base, ""):
+        if not segment(self.inst):
+            raise Unmodelled(self.inst.arch, f"addresses of {self.inst.base}", "emu/forms.py")
+        m = memory_fields(self.inst)
+        match m.segment:
             case "lds":
                 apart = {"OFFSET", "OFFSET0", "OFFSET1"} & set(self.row.reads)
-                self.add(Slot("at vaddr", "v"), layout.vgpr(f["ADDR"], self.lanes))
-                self.add(Slot("at offset", "n"), 0 if apart else _offset16(f))
+                self.add(Slot("at vaddr", "v"), layout.vgpr(m.vaddr or 0, self.lanes))
+                self.add(Slot("at offset", "n"), 0 if apart else m.offset)
             case "scalar":
-                self._scalar_address()
+                self._scalar_address(m)
             case "buffer":
-                self._buffer_address()
-            case "":
-                raise Unmodelled(self.inst.arch, f"addresses of {base}", "emu/forms.py")
+                self._buffer_address(m)
             case _:
-                self._flat_address()
+                self._flat_address(m)
 
-    def _flat_address(self) -> None:
-        f = self.inst.fields
-        saddr = f["SADDR"] if f["SADDR"] != self.wave.null else None
-        self.add(Slot("at offset", "n"), _signed(f["OFFSET"], 13))
-        uses_vaddr = "_ADDTID_" not in self.inst.name
-        if self.inst.base == "FLAT_SCRATCH":
-            uses_vaddr = bool(f["SVE"])
-        elif self.inst.base == "FLAT":
-            saddr = None
-        elif not uses_vaddr:
-            saddr = f["SADDR"]
-        wide = self.inst.base != "FLAT_SCRATCH"
-        if saddr is not None:
-            where = self.constant(0, 2) if saddr == self.wave.null else saddr * 4
-            self.add(Slot("at saddr", "s", 64 if wide else 32), where)
-        if uses_vaddr:
-            bits = 64 if wide and saddr is None else 32
-            self.add(Slot("at vaddr", "v", bits), layout.vgpr(f["ADDR"], self.lanes))
+    def _flat_address(self, m: MemoryFields) -> None:
+        self.add(Slot("at offset", "n"), m.offset)
+        wide = m.segment != "scratch"
+        if m.saddr is not None or m.vaddr is None:
+            bits = 64 if wide else 32
+            if m.saddr is not None:
+                self.add(Slot("at saddr", "s", bits), m.saddr * 4)
+            elif wide:
+                self.add(Slot("at saddr", "s", bits), self.constant(0, 2))
+        if m.vaddr is not None:
+            bits = 64 if wide and m.saddr is None else 32
+            self.add(Slot("at vaddr", "v", bits), layout.vgpr(m.vaddr, self.lanes))
 
-    def _scalar_address(self) -> None:
-        f = self.inst.fields
+    def _scalar_address(self, m: MemoryFields) -> None:
         buffer = "_BUFFER_" in self.inst.name
-        self.add(Slot("at sbase", "s", 128 if buffer else 64), (f["SBASE"] << 1) * 4)
-        self.add(Slot("at offset", "n"), _signed(f["OFFSET"], 21))
-        op = self.find("SOFFSET")
-        if op is not None and not (op.kind is Kind.SGPR and op.reg == self.wave.null):
-            kind, value = self.locate(op)
-            self.add(Slot("at soffset", kind), value)
+        self.add(Slot("at sbase", "s", 128 if buffer else 64), m.base * 4)
+        self.add(Slot("at offset", "n"), m.offset)
+        if m.soffset is not None:
+            self.add(Slot("at soffset", "s"), m.soffset * 4)
 
-    def _buffer_address(self) -> None:
-        f = self.inst.fields
+    def _buffer_address(self, m: MemoryFields) -> None:
         op = self.find("SOFFSET")
         if op is None:
             raise Unmodelled(self.inst.arch, f"{self.inst.name} without SOFFSET", "emu/forms.py")
-        self.add(Slot("at srsrc", "s", 128), (f["SRSRC"] << 2) * 4)
+        self.add(Slot("at srsrc", "s", 128), m.base * 4)
         kind, value = self.locate(op)
         self.add(Slot("at soffset", kind), value)
-        self.add(Slot("at offset", "n"), f["OFFSET"])
-        reg = f["VADDR"]
-        if f["IDXEN"]:
+        self.add(Slot("at offset", "n"), m.offset)
+        reg = m.vaddr or 0
+        if m.index:
             self.add(Slot("at index", "v"), layout.vgpr(reg, self.lanes))
-        if f["OFFEN"]:
-            self.add(Slot("at vaddr", "v"), layout.vgpr((reg + f["IDXEN"]) % state.N_VGPRS, self.lanes))
-
-
-def _offset16(fields: Mapping[str, int]) -> int:
-    if "OFFSET0" in fields:
-        return fields["OFFSET1"] << 8 | fields["OFFSET0"]
-    return fields.get("OFFSET", 0)
-
-
-def _signed(value: int, bits: int) -> int:
-    sign = 1 << (bits - 1)
-    return (value ^ sign) - sign
+        if m.offen:
+            self.add(Slot("at vaddr", "v"), layout.vgpr((reg + m.index) % state.N_VGPRS, self.lanes))
 
 
 def bind(inst: Inst, lanes: int, mode: int, pool: Pool) -> Bound:

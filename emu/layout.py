@@ -29,6 +29,7 @@ SIZES = (1, 2, 4, 8, 12, 16)
 RESOLVE = {"global": 84, "flat": 85, "scratch": 86, "lds": 87}
 HWREG, SET_HWREG, WMMA, SETTLE = 88, 89, 90, 91
 STORE_PAIR = {4: 92, 8: 93}
+MESSAGE = 94
 
 
 def access_helper(kind: str, size: int, store: bool) -> int:

@@ -149,7 +149,8 @@ class _Run:
                  init: state.WaveInit | None = None) -> None:
         self.native, self.space, self.launch, self.options = native, space, launch, options
         self.lib = library()
-        self.mode = state.mode_of_rsrc1(launch.rsrc1) if init is None else init.mode
+        mode = state.mode_of_rsrc1(launch.rsrc1) if init is None else init.mode
+        self.mode = state.effective_mode(native.row, mode)
         self.program = native.program(space, launch.entry, launch.wave_lanes, self.mode & MODE_MASK)
         self.kept: list[object] = []
         self.made: list[Variant] = []  # every variant a wave of this launch may be in
@@ -405,7 +406,7 @@ def _write_init(row: state.Wavefront, w: CWave, vgprs: ctypes.Array[ctypes.c_uin
         _put(vgprs, number * w.lanes, values)
     w.s[state.VCC_LO], w.s[state.VCC_HI] = init.vcc & 0xFFFF_FFFF, init.vcc >> 32
     w.s[state.EXEC_LO], w.s[state.EXEC_HI] = init.exec_mask & 0xFFFF_FFFF, init.exec_mask >> 32
-    w.s[row.m0], w.scc, w.mode = init.m0, init.scc, init.mode
+    w.s[row.m0], w.scc, w.mode = init.m0, init.scc, state.effective_mode(row, init.mode)
 
 
 def _put(vgprs: ctypes.Array[ctypes.c_uint32], at: int, values: Sequence[int]) -> None:

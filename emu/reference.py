@@ -16,7 +16,7 @@ from stuntgpu.emu.faults import KernelFault
 from stuntgpu.emu.launch import Launch, RunOptions, Stats
 from stuntgpu.emu.memory import EXECUTE, AddressSpace
 from stuntgpu.emu.step import Step, build
-from stuntgpu.emu.wave import Group, Wave
+from stuntgpu.emu.wave import WORKGROUP_BARRIERS, Group, Wave
 from stuntgpu.isa.decode import DecodeError, decode
 from stuntgpu.isa.errors import Unmodelled
 
@@ -49,7 +49,7 @@ class Reference:
         group.waves.append(wave)
         while not wave.done:
             self.step(wave)
-            wave.at_barrier = wave.yields = False
+            wave.at_barrier, wave.waits_for, wave.yields = False, None, False
             if wave.halted:
                 raise wave.fault("deadlock", detail="the only wave is halted")
         return wave.final()
@@ -167,7 +167,7 @@ class _Run:
 def _release_barrier(group: Group) -> None:
     """Waves go on once all that have not ended wait."""
     live = [w for w in group.waves if not w.done]
-    if live and all(w.at_barrier for w in live):
+    if live and all(w.at_barrier and w.waits_for is None for w in live):
         for w in live:
             w.at_barrier = False
 
@@ -177,10 +177,40 @@ def _release_barrier(group: Group) -> None:
 
 def _endpgm(w: Wave, args: object) -> None:
     w.done = w.yields = True
+    for number in tuple(w.group.signals):  # the others may have been waiting for it
+        w.group.settle(number)
 
 
 def _barrier(w: Wave, args: object) -> None:
     w.at_barrier = w.yields = True
+
+
+def _signed(value: int) -> int:
+    return value - (1 << 32) if value >> 31 else value
+
+
+def _barrier_signal(w: Wave, args: Sequence[int]) -> None:
+    w.group.signal(_signed(args[0]))
+
+
+def _barrier_wait(w: Wave, args: Sequence[int]) -> None:
+    bit = WORKGROUP_BARRIERS.get(_signed(args[0]), 0)
+    if w.complete >> bit & 1:
+        w.complete &= ~(1 << bit)
+    else:
+        w.at_barrier, w.waits_for, w.yields = True, bit, True
+
+
+def _barrier_init(w: Wave, args: Sequence[int]) -> None:
+    w.group.members[args[0]] = args[1]
+
+
+def _barrier_join(w: Wave, args: Sequence[int]) -> None:
+    w.named = args[0]
+
+
+def _barrier_leave(w: Wave, args: object) -> None:
+    w.named = None
 
 
 def _sleep(w: Wave, args: object) -> None:
@@ -211,5 +241,7 @@ def _illegal(w: Wave, args: object) -> None:
 
 _ACTIONS = {
     "endpgm": _endpgm, "barrier": _barrier, "sleep": _sleep, "halt": _halt, "nop": _nop,
+    "barrier_signal": _barrier_signal, "barrier_wait": _barrier_wait, "barrier_init": _barrier_init,
+    "barrier_join": _barrier_join, "barrier_leave": _barrier_leave,
     "memory_barrier": _nop, "trap": _trap, "sendmsg": _sendmsg, "illegal": _illegal,
 }  # fmt: skip

@@ -43,7 +43,8 @@ class Wavefront:
     null, m0        operand numbers; null -1 when the arch has none.
     ids_in_ttmp     workgroup ids arrive in ttmp9 (x) and ttmp7 (y | z << 16), not in SGPRs.
     has_dx10_clamp  MODE has DX10_CLAMP and IEEE (else both behave as set, and unset).
-    hwregs          hardware register id -> name.
+    hwregs          hardware register id -> name, as emu/wave.py and emu/native/core.c know it.
+    bank            which of the C core's tables of hardware registers says the same.
     """
 
     arch: str
@@ -52,6 +53,7 @@ class Wavefront:
     ids_in_ttmp: bool
     has_dx10_clamp: bool
     hwregs: Mapping[int, str]
+    bank: int
 
 
 _GFX11_HWREGS = {
@@ -59,9 +61,21 @@ _GFX11_HWREGS = {
     15: "SH_MEM_BASES", 20: "FLAT_SCR_LO", 21: "FLAT_SCR_HI", 23: "HW_ID1", 24: "HW_ID2",
     29: "SHADER_CYCLES",
 }  # fmt: skip
+_GFX12_HWREGS = {
+    1: "MODE", 2: "STATUS", 4: "STATE_PRIV", 5: "GPR_ALLOC", 6: "LDS_ALLOC", 17: "EXCP_FLAG_PRIV", 18: "TRAPSTS",
+    19: "TRAP_CTRL", 20: "FLAT_SCR_LO", 21: "FLAT_SCR_HI", 23: "HW_ID1", 24: "HW_ID2",
+    29: "SHADER_CYCLES_LO", 30: "SHADER_CYCLES_HI",
+}  # fmt: skip
+_GFX9_HWREGS = {
+    1: "MODE", 2: "STATUS", 3: "TRAPSTS", 4: "HW_ID", 5: "GPR_ALLOC", 6: "LDS_ALLOC", 7: "IB_STS",
+    15: "SH_MEM_BASES", 20: "XCC_ID",
+}  # fmt: skip
 
 WAVEFRONTS: Mapping[str, Wavefront] = {
-    "gfx1100": Wavefront("gfx1100", null=124, m0=125, ids_in_ttmp=False, has_dx10_clamp=True, hwregs=_GFX11_HWREGS),
+    "gfx1100": Wavefront("gfx1100", null=124, m0=125, ids_in_ttmp=False, has_dx10_clamp=True, hwregs=_GFX11_HWREGS, bank=0),
+    "gfx1201": Wavefront("gfx1201", null=124, m0=125, ids_in_ttmp=True, has_dx10_clamp=False, hwregs=_GFX12_HWREGS, bank=1),
+    "gfx942": Wavefront("gfx942", null=-1, m0=124, ids_in_ttmp=False, has_dx10_clamp=True, hwregs=_GFX9_HWREGS, bank=2),
+    "gfx950": Wavefront("gfx950", null=-1, m0=124, ids_in_ttmp=False, has_dx10_clamp=True, hwregs=_GFX9_HWREGS, bank=2),
 }
 
 
@@ -87,8 +101,16 @@ DENORM_IN, DENORM_OUT = 1, 2
 GOLDEN_MODE = 0xC0 | 1 << MODE_DX10_CLAMP | 1 << MODE_IEEE
 
 
+NO_DX10_BITS = 1 << MODE_DX10_CLAMP | 1 << MODE_IEEE
+
+
+def effective_mode(row: Wavefront, mode: int) -> int:
+    """MODE as instructions see it: without DX10_CLAMP and IEEE they behave as set, and unset."""
+    return mode if row.has_dx10_clamp else mode & ~(1 << MODE_IEEE) | 1 << MODE_DX10_CLAMP
+
+
 def mode_of_rsrc1(rsrc1: int) -> int:
-    """MODE at wave start from COMPUTE_PGM_RSRC1."""
+    """MODE at wave start from COMPUTE_PGM_RSRC1; see effective_mode for chips without two of the bits."""
     return (
         rsrc1 >> 12 & 0xFF
         | (rsrc1 >> 21 & 1) << MODE_DX10_CLAMP
@@ -240,7 +262,7 @@ def initial_wave(row: Wavefront, launch: Launch, group: Workgroup, wave: int) ->
         exec_mask=(1 << active) - 1,
         sgprs=_initial_sgprs(row, launch, group, wave),
         vgprs={0: _packed_ids(Rsrc2.of(launch.rsrc2), group, base, active, launch.wave_lanes)},
-        mode=mode_of_rsrc1(launch.rsrc1),
+        mode=effective_mode(row, mode_of_rsrc1(launch.rsrc1)),
     )
 
 

@@ -13,11 +13,14 @@ from dataclasses import dataclass
 from typing import Any
 
 from stuntgpu.emu import address as at
+from stuntgpu.emu import formats
 from stuntgpu.emu import operand as access
 from stuntgpu.emu import state
 from stuntgpu.emu.dpp import Dpp, dpp_of
 from stuntgpu.emu.interp import Body, Results, body_of
 from stuntgpu.emu.matrix import wmma
+from stuntgpu.emu.memory_fields import MemoryFields, memory_fields, offset16
+from stuntgpu.emu.memory_fields import segment as segment_of
 from stuntgpu.emu.wave import Wave
 from stuntgpu.isa.errors import Unmodelled
 from stuntgpu.isa.inst import Inst, Kind, Operand
@@ -27,11 +30,6 @@ from stuntgpu.isa.semantics import RAW_MODIFIERS, is_atomic, semantics
 
 Fill = Callable[[Wave], Any]
 Commit = Callable[[Wave, Results], None]
-
-_SEGMENTS = {
-    "FLAT": "flat", "FLAT_GLOBAL": "global", "FLAT_SCRATCH": "scratch", "SMEM": "scalar",
-    "MUBUF": "buffer", "MTBUF": "buffer",
-}  # fmt: skip
 
 #: Places that come from a microcode field of another name.
 _FIELDS = {
@@ -147,7 +145,7 @@ class _Builder:
         fills += [(f"bit {name}", self.fill_mask(name)) for name in self.body.bits_in]
         commits = [self.commit(name, width) for name, width in self.body.writes.items()]
         commits += [self.commit_mask(name) for name in self.body.bits_out]
-        segment = _SEGMENTS.get(inst.base, "")
+        segment = segment_of(inst)
         atomic = is_atomic(self.sem)
         return Half(inst, self.body, tuple(fills), tuple(c for c in commits if c), self.dpp(), segment, atomic,
                     self.operands)
@@ -164,11 +162,11 @@ class _Builder:
 
     def fill(self, name: str) -> Fill:
         if name == "ADDR":
-            return address_fill(self.inst, self.row, self.body, self.operands)
+            return address_fill(self.inst, self.body, self.operands)
         if name in _FIELDS:
             return _constant(self.inst.fields.get(_FIELDS[name], 0))
         if name == "OFFSET":
-            return _constant(_offset16(self.inst.fields))
+            return _constant(offset16(self.inst.fields))
         if name in _NUMBERS:
             return _constant(self.number(name))
         op = self.find(name)
@@ -230,8 +228,10 @@ class _Builder:
         return lambda w, r: store(w, finish(w, r[name]))
 
     def returns(self) -> bool:
-        """Whether RETURN_DATA is written: vector memory atomics say so by GLC."""
-        return not is_atomic(self.sem) or self.inst.base not in _SEGMENTS or bool(self.inst.fields.get("GLC", 0))
+        """Whether RETURN_DATA is written: vector memory atomics say so by a bit."""
+        if not is_atomic(self.sem) or segment_of(self.inst) in ("", "lds"):
+            return True
+        return memory_fields(self.inst).returns
 
     def commit_mask(self, name: str) -> Commit:
         if name == "EXEC":
@@ -243,12 +243,6 @@ class _Builder:
 
 def _constant(value: int) -> Fill:
     return lambda w: value
-
-
-def _offset16(fields: Mapping[str, int]) -> int:
-    if "OFFSET0" in fields:
-        return fields["OFFSET1"] << 8 | fields["OFFSET0"]
-    return fields.get("OFFSET", 0)
 
 
 def _wave_store(inst: Inst, op: Operand) -> access.ScalarStore:
@@ -296,37 +290,27 @@ _SETTERS: Mapping[str, Commit] = {
 # ---------------------------------------------------------------- addresses
 
 
-def address_fill(inst: Inst, row: state.Wavefront, body: Body, ops: tuple[Operand, ...]) -> Fill:
+def address_fill(inst: Inst, body: Body, ops: tuple[Operand, ...]) -> Fill:
     """ADDR: a list per lane, or one integer in wave scope."""
-    base = inst.base
-    if base == "SMEM":
-        return _scalar_address(inst, row, ops)
-    if base == "DS":
-        offset = 0 if {"OFFSET", "OFFSET0", "OFFSET1"} & set(body.reads) else _offset16(inst.fields)
-        reg = inst.fields["ADDR"]
+    m = memory_fields(inst) if segment_of(inst) else None
+    if m is None:
+        raise Unmodelled(inst.arch, f"addresses of {inst.base}", "emu/step.py")
+    if m.segment == "scalar":
+        return _scalar_address(inst, m)
+    if m.segment == "lds":
+        reg, offset = m.vaddr or 0, 0 if {"OFFSET", "OFFSET0", "OFFSET1"} & set(body.reads) else m.offset
         return lambda w: [at.lds(v, offset) for v in w.vgprs[reg]]
-    if base in ("MUBUF", "MTBUF"):
-        return _buffer_address(inst, ops)
-    if base in _SEGMENTS:
-        return _flat_address(inst, row)
-    raise Unmodelled(inst.arch, f"addresses of {base}", "emu/step.py")
+    if m.segment == "buffer":
+        return _buffer_address(inst, m, ops)
+    return _scratch_address(m.vaddr, m.saddr, m.offset) if m.segment == "scratch" else _flat_address(m)
 
 
-def _flat_address(inst: Inst, row: state.Wavefront) -> Fill:
-    f = inst.fields
-    offset, reg, saddr = at.sign_extend(f["OFFSET"], 13), f["ADDR"], f["SADDR"]
-    has_saddr = saddr != row.null
-    if inst.base == "FLAT_SCRATCH":
-        return _scratch_address(reg if f["SVE"] else None, saddr if has_saddr else None, offset)
-    if "_ADDTID_" in inst.name:
-        return lambda w: [at.flat(w.read_scalar(saddr, 2), offset)] * w.lanes
-    if has_saddr and inst.base == "FLAT_GLOBAL":
-
-        def with_saddr(w: Wave) -> list[int]:
-            scalar = w.read_scalar(saddr, 2)
-            return [at.global_saddr(scalar, v, offset) for v in w.vgprs[reg]]
-
-        return with_saddr
+def _flat_address(m: MemoryFields) -> Fill:
+    offset, reg, saddr = m.offset, m.vaddr, m.saddr
+    if reg is None:  # the scalar address alone; null reads 0
+        return lambda w: [at.flat(0 if saddr is None else w.read_scalar(saddr, 2), offset)] * w.lanes
+    if saddr is not None:
+        return lambda w: [at.global_saddr(w.read_scalar(saddr, 2), v, offset) for v in w.vgprs[reg]]
 
     def without(w: Wave) -> list[int]:
         high = w.vgprs[(reg + 1) % state.N_VGPRS]
@@ -348,10 +332,12 @@ def _of_role(ops: tuple[Operand, ...], role: str) -> Operand | None:
     return next((o for o in ops if o.role == role), None)
 
 
-def _scalar_address(inst: Inst, row: state.Wavefront, ops: tuple[Operand, ...]) -> Fill:
-    base, offset = inst.fields["SBASE"] << 1, at.sign_extend(inst.fields["OFFSET"], 21)
-    soffset = _of_role(ops, "SOFFSET")
-    moved: access.ScalarFetch = (lambda w: 0) if soffset is None else access.scalar_fetch(inst, soffset)
+def _scalar_address(inst: Inst, m: MemoryFields) -> Fill:
+    base, offset, soffset = m.base, m.offset, m.soffset
+
+    def moved(w: Wave) -> int:
+        return 0 if soffset is None else w.read_scalar(soffset, 1)
+
     if "_BUFFER_" not in inst.name:
         return lambda w: at.scalar(w.read_scalar(base, 2), moved(w), offset)
 
@@ -363,21 +349,25 @@ def _scalar_address(inst: Inst, row: state.Wavefront, ops: tuple[Operand, ...]) 
     return buffer
 
 
-def _buffer_address(inst: Inst, ops: tuple[Operand, ...]) -> Fill:
-    f = inst.fields
-    resource, soffset = f["SRSRC"] << 2, _of_role(ops, "SOFFSET")
-    reg, has_offset, has_index = f["VADDR"], bool(f["OFFEN"]), bool(f["IDXEN"])
+def _buffer_address(inst: Inst, m: MemoryFields, ops: tuple[Operand, ...]) -> Fill:
+    resource, soffset = m.base, _of_role(ops, "SOFFSET")
+    reg, has_offset, has_index = m.vaddr or 0, m.offen, m.index
     if soffset is None:
         raise Unmodelled(inst.arch, f"{inst.name} without SOFFSET", "emu/step.py")
     moved = access.scalar_fetch(inst, soffset)
 
+    is_typed = "FORMAT" in inst.name
+
     def fill(w: Wave) -> list[int]:
-        v, s = at.Buffer.of(w.read_scalar(resource, 4)), moved(w)
+        words = w.read_scalar(resource, 4)
+        v, s = at.Buffer.of(words), moved(w)
+        if is_typed:
+            w.typed = formats.of_instruction(inst.arch, inst.name, inst.fields, words)
         nothing = [0] * w.lanes
         index = w.vgprs[reg] if has_index else nothing
         offset = w.vgprs[(reg + has_index) % state.N_VGPRS] if has_offset else nothing
         places = [
-            at.buffer_access(inst.arch, v, s, index[lane] + (lane if v.add_lane else 0), offset[lane] + f["OFFSET"])
+            at.buffer_access(inst.arch, v, s, index[lane] + (lane if v.add_lane else 0), offset[lane] + m.offset)
             for lane in range(w.lanes)
         ]
         w.accesses = dict(enumerate(places))

@@ -15,6 +15,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 
 from stuntgpu.emu import address as at
+from stuntgpu.emu import formats
 from stuntgpu.emu import softfloat as sf
 from stuntgpu.emu import state
 from stuntgpu.emu.faults import KernelFault
@@ -25,17 +26,58 @@ from stuntgpu.isa.errors import Unmodelled
 from stuntgpu.isa.inst import Inst
 
 M32 = 0xFFFF_FFFF
+#: s_sendmsg_rtn: the 64-bit clock.
+GET_REALTIME = 131
+#: Barriers of a whole workgroup by number, and the bit of a wave that says one is complete; named ones have bit 0.
+WORKGROUP_BARRIERS = {-1: 1, -2: 2}
 
 
 @dataclass(slots=True)
 class Group:
-    """What the waves of one workgroup share. n_arrived: waves that wait at the barrier."""
+    """What the waves of one workgroup share.
+
+    signals   barrier number -> signals since it was last complete.
+    members   named barrier -> how many signals complete it, where that was set.
+    """
 
     lds: bytearray
     id: state.Triple = (0, 0, 0)
     name: str = ""
     entry: int = 0
     waves: list[Wave] = field(default_factory=list)
+    signals: dict[int, int] = field(default_factory=dict)
+    members: dict[int, int] = field(default_factory=dict)
+
+    def belongs(self, number: int) -> list[Wave]:
+        """Waves that a barrier is about."""
+        live = [w for w in self.waves if not w.done]
+        return live if number in WORKGROUP_BARRIERS else [w for w in live if w.named == number]
+
+    def wanted(self, number: int) -> int:
+        """Signals that complete a barrier."""
+        return self.members.get(number, len(self.belongs(number)))
+
+    def barrier_state(self, number: int) -> int:
+        """As S_GET_BARRIER_STATE reads it: signals [22:16], members [10:4], valid [0]."""
+        number = number - (1 << 32) if number >> 31 else number
+        wanted = self.wanted(number)
+        return (self.signals.get(number, 0) & 127) << 16 | (wanted & 127) << 4 | (wanted > 0)
+
+    def signal(self, number: int) -> None:
+        self.signals[number] = self.signals.get(number, 0) + 1
+        self.settle(number)
+
+    def settle(self, number: int) -> None:
+        """Completes a barrier that has all its signals."""
+        if self.signals.get(number, 0) < max(1, self.wanted(number)):
+            return
+        self.signals[number] = 0
+        bit = WORKGROUP_BARRIERS.get(number, 0)
+        for w in self.belongs(number):
+            if w.waits_for == bit:
+                w.at_barrier, w.waits_for = False, None
+            else:
+                w.complete |= 1 << bit
 
 
 class Wave:
@@ -46,8 +88,10 @@ class Wave:
     segment   space of "MEM" for the current instruction: "flat", "global", "scratch", "scalar", "buffer".
     atomic    the current instruction is an atomic: addresses must be aligned to the access.
     accesses  buffer instructions: lane -> where its ADDR lies and what of it is in range.
+    typed     typed buffer instructions: the format and which channels the places get.
     inst      the current instruction, for reports.
     yields    give up the rest of the quantum.
+    named     the named barrier it joined; complete: bits of barriers that are; waits_for: the bit it sleeps for.
     """
 
     def __init__(self, row: state.Wavefront, space: AddressSpace, group: Group, number: int, lanes: int,
@@ -59,12 +103,16 @@ class Wave:
         self.inst: Inst | None = None
         self.scratch_va, self.scratch_wave_bytes = scratch_va, scratch_wave_bytes
         self.done = self.at_barrier = self.halted = self.yields = False
+        self.named: int | None = None
+        self.complete = 0
+        self.waits_for: int | None = None
         self.next_pc = pc
         self.executed = 0
         self.trapsts = 0
         self.segment = "flat"
         self.atomic = False
         self.accesses: dict[int | None, at.BufferAccess] = {}
+        self.typed: tuple[formats.Format, tuple[int, ...]] = (formats.make("32", "UINT"), formats.IDENTITY)
         self.kept_back: list[tuple[str, int, int | None, int]] = []
         self.action: tuple[str, Sequence[int]] | None = None
         self.mode_bits = 0
@@ -112,7 +160,7 @@ class Wave:
         return [lane for lane in range(self.lanes) if mask >> lane & 1]
 
     def set_mode(self, value: int) -> None:
-        self.mode_bits = value
+        self.mode_bits = value = state.effective_mode(self.row, value)
         self.mode = sf.mode_of(value)
 
     # ---- scalar registers by operand number
@@ -147,6 +195,10 @@ class Wave:
             return self.read_scalar(index, 1)
         if file == "HWREG":
             return self._read_hwreg(index)
+        if file == "MESSAGE":
+            return self._message(index)
+        if file == "BARRIER":
+            return self.group.barrier_state(index)
         if lane is None:
             raise self.fault("illegal instruction", detail="a VGPR without a lane")
         return self.vgprs[index % state.N_VGPRS][lane % self.lanes]
@@ -166,15 +218,25 @@ class Wave:
                 assert lane is not None
                 self.vgprs[index % state.N_VGPRS][lane % self.lanes] = value & M32
 
+    def _message(self, number: int) -> int:
+        """What a message returns: the clock counts instructions, the rest is not modelled."""
+        if number != GET_REALTIME:
+            raise Unmodelled(self.row.arch, f"message {number} that returns data", "emu/wave.py")
+        return self.executed
+
     def _read_hwreg(self, index: int) -> int:
         name = self.row.hwregs.get(index, "")
         simple = {
-            "MODE": self.mode_bits, "TRAPSTS": self.trapsts, "IB_STS": 0,
+            "MODE": self.mode_bits & (M32 if self.row.has_dx10_clamp else ~state.NO_DX10_BITS), "TRAPSTS": self.trapsts, "IB_STS": 0,
             "FLAT_SCR_LO": self.scratch_va & M32, "FLAT_SCR_HI": self.scratch_va >> 32,
             "SHADER_CYCLES": self.executed & 0xFFFFF, "SH_MEM_BASES": 0x0001_0002,
+            "SHADER_CYCLES_LO": self.executed & M32, "SHADER_CYCLES_HI": self.executed >> 32,
+            "EXCP_FLAG_PRIV": 0, "TRAP_CTRL": 0,  # no exception is pending, no trap asked for
         }  # fmt: skip
         if name == "STATUS":
             return self._status()
+        if name == "STATE_PRIV":
+            return self.scc << 9
         if name not in simple:
             raise Unmodelled(self.row.arch, f"hardware register {index} {name}".rstrip(), "emu/wave.py")
         return simple[name]
@@ -203,6 +265,8 @@ class Wave:
             raise self.fault("misaligned access", lane, address, "atomic", f"atomics of {size} bytes are aligned to them")
         if space == "LDS":
             return self._lds_load(address & M32, size)
+        if space == "FORMAT":
+            return self._typed_load(lane, address, size)
         if self.segment == "buffer":
             return self._buffer_load(lane, address, size)
         if self.segment == "flat" and at.in_lds_aperture(address):
@@ -212,6 +276,9 @@ class Wave:
         return self._read(lane, address, size)
 
     def store(self, space: str, lane: int | None, address: int, size: int, value: int) -> None:
+        if space == "FORMAT":
+            self._typed_store(lane, address, size, value)
+            return
         data = value.to_bytes(size, "little")
         if space == "LDS" or (self.segment == "flat" and at.in_lds_aperture(address)):
             self._lds_store(address & M32, data)
@@ -291,6 +358,19 @@ class Wave:
     def _buffer_store(self, lane: int | None, address: int, data: bytes) -> None:
         for va, n, shift in self._buffer_pieces(lane, address, len(data)):
             self._write(lane, va, data[shift // 8 : shift // 8 + n])
+
+    def _typed_load(self, lane: int | None, address: int, size: int) -> int:
+        """A channel of the lane's element: its number is how far `address` is past the element's."""
+        (f, select), start = self.typed, self.accesses[lane].address
+        element = self._buffer_load(lane, start, f.bytes)
+        value = formats.channel(f, element, address - start, select)
+        return value if size == 4 else formats.as_short(f, value)
+
+    def _typed_store(self, lane: int | None, address: int, size: int, value: int) -> None:
+        (f, _), start = self.typed, self.accesses[lane].address
+        value = value if size == 4 else formats.from_short(f, value)
+        element = formats.put(f, self._buffer_load(lane, start, f.bytes), address - start, value)
+        self._buffer_store(lane, start, element.to_bytes(f.bytes, "little"))
 
     def _buffer_pieces(self, lane: int | None, address: int, size: int) -> list[tuple[int, int, int]]:
         """(VA, bytes, bit position) of the dwords (or the smaller whole) that are in range."""

@@ -199,8 +199,9 @@ class RegRead:
 @dataclass(frozen=True, slots=True)
 class Load:
     """Memory read. space: "MEM" = the instruction's own space (global, flat, scratch, scalar, buffer)
-    at byte address `addr` as the executor computed it (place ADDR plus constants); "LDS"; "FORMAT" = channel
-    number `addr` of the buffer element at ADDR, converted from or to its memory format (32 bits; 16: as D16)."""
+    at byte address `addr` as the executor computed it (place ADDR plus constants); "LDS"; "FORMAT" = a channel
+    of the buffer element at ADDR (`addr` is ADDR plus the channel's number), converted from or to its memory
+    format (32 bits; 16: as D16)."""
 
     space: Literal["MEM", "LDS", "FORMAT"]
     addr: Expr

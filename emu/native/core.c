@@ -480,8 +480,22 @@ SG_API i32 sg_op_nop(Wave *w, const Record *r) { return r[1].fn(w, r + 1); }
 
 /* ---------------------------------------------------------------- hardware registers */
 
-enum { HW_MODE = 1, HW_STATUS = 2, HW_TRAPSTS = 3, HW_IB_STS = 7, HW_SH_MEM_BASES = 15, HW_FLAT_SCR_LO = 20,
-       HW_FLAT_SCR_HI = 21, HW_SHADER_CYCLES = 29 };
+/* What a number means depends on the generation: the id's upper bits pick the table (emu/state.py, bank). */
+enum { HW_NONE, HW_MODE, HW_STATUS, HW_TRAPSTS, HW_IB_STS, HW_SH_MEM_BASES, HW_FLAT_SCR_LO, HW_FLAT_SCR_HI,
+       HW_CYCLES_20, HW_CYCLES_LO, HW_CYCLES_HI, HW_STATE_PRIV, HW_ZERO };
+enum { GFX11, GFX12, GFX9, N_BANKS };
+
+static const u8 HW_REGISTERS[N_BANKS][64] = {
+    [GFX11] = {[1] = HW_MODE, [2] = HW_STATUS, [3] = HW_TRAPSTS, [7] = HW_IB_STS, [15] = HW_SH_MEM_BASES,
+               [20] = HW_FLAT_SCR_LO, [21] = HW_FLAT_SCR_HI, [29] = HW_CYCLES_20},
+    [GFX12] = {[1] = HW_MODE, [2] = HW_STATUS, [4] = HW_STATE_PRIV, [17] = HW_ZERO, [18] = HW_TRAPSTS, [19] = HW_ZERO,
+               [20] = HW_FLAT_SCR_LO, [21] = HW_FLAT_SCR_HI, [29] = HW_CYCLES_LO, [30] = HW_CYCLES_HI},
+    [GFX9] = {[1] = HW_MODE, [2] = HW_STATUS, [3] = HW_TRAPSTS, [7] = HW_IB_STS, [15] = HW_SH_MEM_BASES},
+};
+/* DX10_CLAMP and IEEE: GFX12 behaves as if they were set, and unset. */
+enum { DX10_CLAMP = 1 << 8, IEEE = 1 << 9, GET_REALTIME = 131 };
+
+static u32 register_of(u32 id) { return id >> 6 < N_BANKS ? HW_REGISTERS[id >> 6][id & 63] : HW_NONE; }
 
 /* SQ_WAVE_STATUS: SCC, EXECZ, VCCZ, IN_TG (more than one wave in the workgroup), HALT, VALID. */
 static u32 status(const Wave *w) {
@@ -497,27 +511,36 @@ static u64 executed(const Wave *w, const Record *r) {
 }
 
 u32 sg_hwreg(Wave *w, const Record *r, u32 id) {
-  switch (id) {
-    case HW_MODE: return w->mode;
+  switch (register_of(id)) {
+    case HW_MODE: return id >> 6 == GFX12 ? w->mode & ~(u32)(DX10_CLAMP | IEEE) : w->mode;
     case HW_STATUS: return status(w);
+    case HW_STATE_PRIV: return (w->scc & 1) << 9;
     case HW_TRAPSTS: return w->trapsts;
-    case HW_IB_STS: return 0;
+    case HW_IB_STS: case HW_ZERO: return 0;
     case HW_SH_MEM_BASES: return 0x00010002;
     case HW_FLAT_SCR_LO: return (u32)w->scratch_va;
     case HW_FLAT_SCR_HI: return (u32)(w->scratch_va >> 32);
-    case HW_SHADER_CYCLES: return executed(w, r) & 0xFFFFF;
+    case HW_CYCLES_20: return executed(w, r) & 0xFFFFF;
+    case HW_CYCLES_LO: return (u32)executed(w, r);
+    case HW_CYCLES_HI: return (u32)(executed(w, r) >> 32);
     default: return w->fault_kind = FAULT_UNMODELLED, w->fault_argument = id, 0;
   }
 }
 
 void sg_set_hwreg(Wave *w, const Record *r, u32 id, u32 value) {
   (void)r;
-  switch (id) {
-    case HW_MODE: w->mode = value; break;
+  switch (register_of(id)) {
+    case HW_MODE: w->mode = id >> 6 == GFX12 ? (value & ~(u32)IEEE) | DX10_CLAMP : value; break;
     case HW_STATUS: w->scc = value & 1; break;
     case HW_TRAPSTS: w->trapsts = value; break;
     default: w->fault_kind = FAULT_UNMODELLED, w->fault_argument = id;
   }
+}
+
+/* What a message returns: the clock counts instructions. */
+u64 sg_message(Wave *w, const Record *r, u32 number) {
+  if (number == GET_REALTIME) return executed(w, r);
+  return w->fault_kind = FAULT_UNMODELLED, w->fault_argument = number, 0;
 }
 
 /* Sizes and offsets that Python mirrors, in the order of emu/layout.py. */

@@ -112,5 +112,6 @@ u8 *sg_scratch(Wave *w);
 u32 sg_hwreg(Wave *w, const Record *r, u32 id);
 void sg_wmma_nan(u32 lanes, u32 *sums, const u32 *rows, const u32 *columns);
 void sg_set_hwreg(Wave *w, const Record *r, u32 id, u32 value);
+u64 sg_message(Wave *w, const Record *r, u32 number);
 extern const void *const sg_helpers[];
 #endif

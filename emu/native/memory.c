@@ -566,5 +566,5 @@ const void *const sg_helpers[] = {
     NAMES(buffer_load),  NAMES(buffer_store),
     /* 84 */ (void *)resolve_global, (void *)resolve_flat, (void *)resolve_scratch, (void *)resolve_lds,
     /* 88 */ (void *)sg_hwreg, (void *)sg_set_hwreg, (void *)sg_wmma_nan, (void *)settle,
-    /* 92 */ (void *)store_pair_4, (void *)store_pair_8,
+    /* 92 */ (void *)store_pair_4, (void *)store_pair_8, (void *)sg_message,
 };

@@ -13,9 +13,9 @@ TEST = "tests/isa/test_semantics.py::test_typed_buffer_channels"
 
 
 def _all_channels(n: int, width: int) -> str:
-    value = f"(load:{width} FORMAT 0:64)"
+    value = f"(load:{width} FORMAT ADDR:64)"
     for i in range(1, n):
-        value = f"(concat:{width * (i + 1)} (load:{width} FORMAT {i}:64) {value})"
+        value = f"(concat:{width * (i + 1)} (load:{width} FORMAT (add ADDR:64 {i}:64)) {value})"
     return value
 
 
@@ -32,7 +32,7 @@ def store(n: int, short: bool) -> str:
     width = 16 if short else 32
     size = 32 * ((n + 1) // 2 if short else n)
     parts = (
-        f"(store FORMAT {i}:64 " + (f"(extract:{width} VDATA:{size} {width * i}:32)" if size > width else f"VDATA:{size}") + ")"
+        f"(store FORMAT " + ("ADDR:64" if i == 0 else f"(add ADDR:64 {i}:64)") + " " + (f"(extract:{width} VDATA:{size} {width * i}:32)" if size > width else f"VDATA:{size}") + ")"
         for i in range(n)
     )
     return " ".join(parts)
@@ -54,6 +54,6 @@ def rows() -> tuple[Erratum, ...]:
             _rows("STORE", f"FORMAT_{channels}", store(n, short=False)), _rows("STORE", d16, store(n, short=True)),
         ]
     high = "D16_HI_FORMAT_X FORMAT_D16_HI_X"
-    out.append(_rows("LOAD", high, "(set VDATA (insert VDATA:32 16:32 (load:16 FORMAT 0:64)))"))
-    out.append(_rows("STORE", high, "(store FORMAT 0:64 (extract:16 VDATA:32 16:32))"))
+    out.append(_rows("LOAD", high, "(set VDATA (insert VDATA:32 16:32 (load:16 FORMAT ADDR:64)))"))
+    out.append(_rows("STORE", high, "(store FORMAT ADDR:64 (extract:16 VDATA:32 16:32))"))
     return tuple(out)
