@@ -10,12 +10,14 @@ Errors:  Unmodelled for operand forms not built.
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
+from dataclasses import replace
 
 from stuntgpu.emu import softfloat as sf
 from stuntgpu.emu import state
 from stuntgpu.emu.wave import Wave
 from stuntgpu.isa.errors import Unmodelled
-from stuntgpu.isa.inst import Inst, Kind, Operand
+from stuntgpu.isa.inst import WHOLE, Inst, Kind, Operand
+from stuntgpu.isa.semantics import keeps_upper_half
 
 M32 = 0xFFFF_FFFF
 
@@ -25,9 +27,21 @@ LaneStore = Callable[[Wave, Mapping[int, int]], None]
 ScalarStore = Callable[[Wave, int], None]
 Change = Callable[[int], int]
 
+VECTORS = (Kind.VGPR, Kind.AGPR)
+
 
 def dwords(op: Operand) -> int:
     return max(1, -(-op.bits // 32))
+
+
+def register(op: Operand) -> int:
+    """Number of a vector register in the wave's file: AccVGPRs follow the VGPRs."""
+    return op.reg + state.N_VGPRS if op.kind is Kind.AGPR else op.reg
+
+
+def following(reg: int, i: int) -> int:
+    """The i-th register of a tuple, which wraps around inside its bank."""
+    return reg & ~(state.N_VGPRS - 1) | (reg + i) % state.N_VGPRS
 
 
 # ---------------------------------------------------------------- reading
@@ -49,8 +63,10 @@ def scalar_fetch(inst: Inst, op: Operand) -> ScalarFetch:
 
 def lane_fetch(inst: Inst, op: Operand, *, raw: bool, packed: bool) -> LaneFetch:
     """An operand's value in every lane. raw: no modifiers; packed: VOP3P halves by OP_SEL, OP_SEL_HI."""
-    base = _vgpr_fetch(op) if op.kind is Kind.VGPR else _broadcast(scalar_fetch(inst, op))
-    changes = [] if raw else [*_selection(op, packed), *_modifiers(op, packed)]
+    sdwa = _sdwa_source(op)
+    fetched = replace(op, bits=32, half=0) if sdwa else op
+    base = _vgpr_fetch(fetched) if op.kind in VECTORS else _broadcast(scalar_fetch(inst, fetched))
+    changes = [] if raw else [*sdwa, *_selection(op, packed), *_modifiers(op, packed)]
     if not changes:
         return base
     if len(changes) == 1:
@@ -71,7 +87,7 @@ def _broadcast(fetch: ScalarFetch) -> LaneFetch:
 
 
 def _vgpr_fetch(op: Operand) -> LaneFetch:
-    reg, n = op.reg, dwords(op)
+    reg, n = register(op), dwords(op)
     if op.bits == 16:
         shift = 16 * op.half
         return lambda w: [v >> shift & 0xFFFF for v in w.vgprs[reg]]
@@ -81,26 +97,47 @@ def _vgpr_fetch(op: Operand) -> LaneFetch:
     if n == 1:
         return lambda w: w.vgprs[reg]
     if n == 2:
-        return lambda w: [a | b << 32 for a, b in zip(w.vgprs[reg], w.vgprs[(reg + 1) % state.N_VGPRS], strict=True)]
+        return lambda w: [a | b << 32 for a, b in zip(w.vgprs[reg], w.vgprs[following(reg, 1)], strict=True)]
 
     def fetch(w: Wave) -> list[int]:
-        columns = zip(*(w.vgprs[(reg + i) % state.N_VGPRS] for i in range(n)), strict=True)
+        columns = zip(*(w.vgprs[following(reg, i)] for i in range(n)), strict=True)
         return [sum(v << 32 * i for i, v in enumerate(column)) for column in columns]
 
     return fetch
 
 
+def part(select: int) -> tuple[int, int]:
+    """(lowest bit, width) of an SDWA selection."""
+    if select == WHOLE:
+        return 0, 32
+    return (8 * select, 8) if select < 4 else (16 * (select - 4), 16)
+
+
+def _sdwa_source(op: Operand) -> list[Change]:
+    """SDWA's selection of a source: a part of its register, extended to the operand's width."""
+    if op.role not in ("S0", "S1") or (op.select == WHOLE and not op.sext):
+        return []
+    lo, width = part(op.select)
+    mask, sign = (1 << width) - 1, 1 << (width - 1)
+    whole = (1 << op.bits) - 1
+    if not op.sext:
+        return [lambda v: v >> lo & mask & whole]
+    return [lambda v: ((v >> lo & mask ^ sign) - sign) & whole]
+
+
 def _selection(op: Operand, packed: bool) -> list[Change]:
+    """OP_SEL and OP_SEL_HI: the two parts of a packed operand, of 16 or 32 bits."""
     if not packed or (op.half, op.half_hi) == (0, 1):
         return []
-    low, high = 16 * op.half, 16 * op.half_hi
-    return [lambda v: (v >> low & 0xFFFF) | (v >> high & 0xFFFF) << 16]
+    width = op.bits // 2
+    low, high, mask = width * op.half, width * op.half_hi, (1 << width) - 1
+    return [lambda v: (v >> low & mask) | (v >> high & mask) << width]
 
 
 def _modifiers(op: Operand, packed: bool) -> list[Change]:
     """ABS, then NEG, on the sign bits."""
     if packed:
-        flip = (0x8000 if op.neg else 0) | (0x8000_0000 if op.neg_hi else 0)
+        flip = int(op.neg) << (op.bits // 2 - 1) | int(op.neg_hi) << (op.bits - 1)
         return [lambda v: v ^ flip] if flip and op.fmt.startswith(("f", "bf")) else []
     sign = 1 << (op.bits - 1)
     changes: list[Change] = []
@@ -123,29 +160,57 @@ def scalar_store(inst: Inst, op: Operand) -> ScalarStore:
 
 
 def lane_store(inst: Inst, op: Operand, width: int) -> LaneStore:
-    """Store values of `width` bits to a VGPR operand; 16-bit values keep the other half of the register."""
-    if op.kind is not Kind.VGPR:
+    """Store values of `width` bits to a VGPR operand; what 16-bit values do to the other half of the
+    register is the arch's business."""
+    if op.kind not in VECTORS:
         raise Unmodelled(inst.arch, f"{op.kind.value} as lane result {op.role} of {inst.name}", "emu/operand.py")
-    reg = op.reg
-    if width <= 16:
-        shift = 16 * op.half
-        keep = M32 ^ 0xFFFF << shift
-
-        def store_half(w: Wave, values: Mapping[int, int]) -> None:
-            column = w.vgprs[reg]
-            for lane, v in values.items():
-                column[lane] = column[lane] & keep | v << shift
-
-        return store_half
+    reg = register(op)
+    if op.select != WHOLE:
+        return _sdwa_store(reg, op)
+    if width <= 16 and (op.half or keeps_upper_half(inst.arch, inst.name)):
+        return _half_store(reg, 16 * op.half)
     n = -(-width // 32)
 
     def store(w: Wave, values: Mapping[int, int]) -> None:
         for i in range(n):
-            column = w.vgprs[(reg + i) % state.N_VGPRS]
+            column = w.vgprs[following(reg, i)]
             for lane, v in values.items():
                 column[lane] = v >> 32 * i & M32
 
     return store
+
+
+def _half_store(reg: int, shift: int) -> LaneStore:
+    keep = M32 ^ 0xFFFF << shift
+
+    def store_half(w: Wave, values: Mapping[int, int]) -> None:
+        column = w.vgprs[reg]
+        for lane, v in values.items():
+            column[lane] = column[lane] & keep | v << shift
+
+    return store_half
+
+
+#: DST_UNUSED of SDWA.
+PAD_ZERO, PAD_SIGN, PRESERVE = range(3)
+
+
+def _sdwa_store(reg: int, op: Operand) -> LaneStore:
+    """A result's low bits go to one part of the register; the rest is zero, the sign above it, or kept."""
+    lo, width = part(op.select)
+    mask, sign = (1 << width) - 1, 1 << (width - 1)
+
+    def store_part(w: Wave, values: Mapping[int, int]) -> None:
+        column = w.vgprs[reg]
+        for lane, v in values.items():
+            field = v & mask
+            if op.unused == PAD_SIGN:
+                column[lane] = ((field ^ sign) - sign) << lo & M32
+            else:
+                rest = column[lane] & ~(mask << lo) if op.unused == PRESERVE else 0
+                column[lane] = rest | field << lo
+
+    return store_part
 
 
 # ---------------------------------------------------------------- OMOD and CLAMP

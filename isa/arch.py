@@ -238,6 +238,7 @@ class Arch:
     dialect     which family of assembly syntax it has: "gfx9", "gfx11" or "gfx12".
     vgpr_align  what the first register of a VGPR tuple is a multiple of.
     dual_moves_any_bank  whether two dual moves may read one register bank.
+    clears_upper_half  whether a 16-bit result in the low half of a VGPR clears the other.
     fp8         suffix of its 8-bit float formats in `ir.SMALL_FLOATS`: "" (OCP), "_fnuz".
     """
 
@@ -260,6 +261,7 @@ class Arch:
     vgpr_align: int = 1
     dual_moves_any_bank: bool = False
     fp8: str = ""
+    clears_upper_half: bool = False
 
     @cached_property
     def tables(self) -> Tables:
@@ -279,9 +281,10 @@ ARCHES = {
         Arch("gfx1201", "rdna4", (32, 64), null=124, m0=125, n_sgprs=106, has_semantics=True, dialect="gfx12",
              dual_moves_any_bank=True),
         Arch("gfx942", "cdna3", (64,), null=-1, m0=124, n_sgprs=102, has_semantics=True, no_saddr=127,
-             has_half_vgprs=False, constant_bus=1, dialect="gfx9", vgpr_align=2, fp8="_fnuz"),
+             has_half_vgprs=False, constant_bus=1, dialect="gfx9", vgpr_align=2, fp8="_fnuz",
+             clears_upper_half=True),
         Arch("gfx950", "cdna4", (64,), null=-1, m0=124, n_sgprs=102, has_semantics=True, no_saddr=127,
-             has_half_vgprs=False, constant_bus=1, dialect="gfx9", vgpr_align=2),
+             has_half_vgprs=False, constant_bus=1, dialect="gfx9", vgpr_align=2, clears_upper_half=True),
     )
 }  # fmt: skip
 

@@ -63,7 +63,7 @@ def inline_float(number: int, fmt: str, bits: int) -> int:
     name = element(fmt)
     if name == "bf16":
         return FLOATS[32][number - 240] >> 16
-    width = 64 if bits == 64 else 16 if name == "f16" else 32
+    width = 64 if name == "f64" or (bits == 64 and "x" not in fmt) else 16 if name == "f16" else 32
     return FLOATS[width][number - 240]
 
 
@@ -77,7 +77,11 @@ def literal_value(literal: int, fmt: str, bits: int) -> int:
 
 
 def constant(inst: Inst, number: int, fmt: str, bits: int) -> int | None:
-    """Bits of an inline constant or literal, None when `number` is neither."""
+    """Bits of an inline constant or literal, None when `number` is neither. A pair of 32-bit values
+    takes the constant twice."""
+    if bits == 64 and fmt in ("f32x2", "b32x2"):
+        one = constant(inst, number, fmt.removesuffix("x2"), 32)
+        return None if one is None else one << 32 | one
     if number == LITERAL:
         if inst.literal is None:
             raise SpecError(f"{inst.name}: source 255 without a literal")

@@ -11,6 +11,7 @@ from collections.abc import Mapping
 from functools import lru_cache
 from importlib import import_module
 
+from stuntgpu.isa.arch import ARCHES
 from stuntgpu.isa.errors import Unmodelled
 from stuntgpu.isa.ir import Load, Semantics, Store, expressions, loads, statements
 
@@ -29,6 +30,15 @@ RAW_MODIFIERS = frozenset(
         "V_WMMA_I32_16X16X16_IU4",
     )
 )
+
+
+#: 16-bit results that go into one half of a register whatever the arch does to the other half else.
+INTO_A_HALF = frozenset(("V_MAD_MIXLO_F16", "V_MAD_MIXHI_F16"))
+
+
+def keeps_upper_half(arch: str, name: str) -> bool:
+    """Whether a 16-bit result leaves the upper half of its register alone (else it is cleared)."""
+    return not ARCHES[arch].clears_upper_half or name in INTO_A_HALF
 
 
 @lru_cache(maxsize=16)

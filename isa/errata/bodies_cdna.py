@@ -9,8 +9,8 @@ GPR_INDEX, FORK_DEPTH = 27, 29
 
 # ---------------------------------------------------------------- clocks
 
-#: Ids above the encodable ones: halves of the wave's own clock.
-CLOCK = "(concat:64 (hwreg 65:32) (hwreg 64:32))"
+#: The wave's own clock, under the ids that RDNA4 gives its halves; CDNA has no registers there.
+CLOCK = "(concat:64 (hwreg 30:32) (hwreg 29:32))"
 #: Message id of the constant-rate clock.
 REALTIME = "(message 131:32)"
 
