@@ -113,6 +113,9 @@ def expand(name: str, row: InstRow, form: str) -> list[Candidate]:
     if has_lds_form(row) and any(slot.kind == "lds_or_data" for slot in s.slots):
         rest = tuple(slot for slot in s.slots if slot.kind != "lds_or_data")
         return [Candidate(s, s.slots, fixed, lds=False), Candidate(s, rest, fixed, lds=True)]
+    if any(slot.kind == "optional" for slot in s.slots):
+        required = tuple(slot for slot in s.slots if slot.kind != "optional")
+        return [Candidate(s, required, fixed), Candidate(s, s.slots, fixed)]
     if not any(slot.kind == "returned" for slot in s.slots):
         return [Candidate(s, s.slots, fixed)]
     plain = tuple(slot for slot in s.slots if slot.kind != "returned")

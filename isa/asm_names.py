@@ -8,6 +8,7 @@ from __future__ import annotations
 from functools import cache
 
 from stuntgpu.isa.arch import Arch, arch
+from stuntgpu.isa.errata.encodings import LDS_DIRECT, LDS_DIRECT_NAME
 
 FIRST_VGPR = 256
 LITERAL = 255
@@ -40,7 +41,7 @@ def vgpr_halves() -> tuple[str, ...]:
 
 def scalar_name(target: Arch, number: int, n: int) -> str:
     """A scalar register (or special value) of `n` registers."""
-    name = target.tables.codes.get(number)
+    name = LDS_DIRECT_NAME if number == LDS_DIRECT else target.tables.codes.get(number)
     if name is not None:
         text = name.lower()
         return PAIRS.get(text, text) if n > 1 else text
@@ -110,7 +111,9 @@ def literal_kind(fmt: str, bits: int) -> str:
         return "i64"
     if fmt in ("f16", "f16x2", "bf16", "bf16x2", DOUBLED):
         return fmt
-    return "i16" if bits == 16 and not fmt.startswith(("fp8", "bf8")) else "i32"
+    if fmt in ("fp8x2", "bf8x2"):
+        return "f16"
+    return "i16" if bits == 16 else "i32"
 
 
 @cache
@@ -127,11 +130,12 @@ def inline_table(kind: str) -> dict[int, int]:
     if kind == "f16":
         return table | short_negative | {bits: 240 + i for i, bits in enumerate(F16_BITS)}
     if kind == DOUBLED:
-        half = inline_table("f16")
-        return {v << 16 | v: number for v, number in half.items() if v < 1 << 16}
+        halves = positive | {bits: 240 + i for i, bits in enumerate(F16_BITS)}
+        return table | {v << 16 | v: number for v, number in halves.items()}
     if kind == "f16x2":
         return table | {bits: 240 + i for i, bits in enumerate(F16_BITS)}
     if kind in ("bf16", "bf16x2"):
+        table |= short_negative if kind == "bf16" else {}
         return table | {bits >> 16: 240 + i for i, bits in enumerate(F32_BITS)}
     return table | {bits: 240 + i for i, bits in enumerate(F32_BITS)}
 
@@ -143,6 +147,7 @@ def inline_number(value: int, kind: str) -> int | None:
 
 def literal_text(value: int, kind: str) -> str:
     """A literal in text: plain hexadecimal, or lit(...) where that would read as something else
-    (an inline constant, or bits a 16-bit operand does not have)."""
-    plain = inline_number(value, kind) is None and not (kind in ("f16", "bf16", "i16") and value >> 16)
+    (an inline constant, bits a 16-bit operand does not have, a small integer for an F64)."""
+    more = value >> 16 if kind in ("f16", "bf16", "i16") else kind == "f64" and value in inline_table("i64")
+    plain = inline_number(value, kind) is None and not more
     return hex(value) if plain else f"lit({value:#x})"

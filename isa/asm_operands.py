@@ -20,6 +20,7 @@ from stuntgpu.isa.asm_names import (
 )
 from stuntgpu.isa.asm_state import Register, State
 from stuntgpu.isa.decode import LITERAL_TYPES
+from stuntgpu.isa.errata.encodings import LDS_DIRECT, LDS_DIRECT_NAME
 from stuntgpu.isa.syntax import MIX
 from stuntgpu.isa.syntax_gfx12 import address_registers
 from stuntgpu.isa.syntax_image import image_address_registers, image_data_registers
@@ -65,8 +66,6 @@ def integer_literal(value: int, kind: str, column: int) -> tuple[int | None, int
 def constant(state: State, slot: Slot, v: Value, forced: bool, column: int) -> int:
     """Operand number of a constant; sets the literal when it is not an inline one."""
     kind = literal_kind(slot.fmt, slot.bits)
-    if slot.style == MIX:
-        kind = "f16"
     if v.is_float:
         number, bits = float_literal(float(v.value), kind, column)
     elif forced and 0 <= v.integer < 1 << 32:
@@ -249,6 +248,9 @@ def read_plain_source(state: State, slot: Slot) -> None:
         cursor.expect(")")
         state.set(slot.field, constant(state, slot, v, True, column))
         return
+    if state.row is not None and state.row.base.startswith("VOPD") and cursor.accept(LDS_DIRECT_NAME):
+        state.set(slot.field, LDS_DIRECT)
+        return
     register = state.register()
     if register is None:
         v = cursor.value("a register or a constant", stop_bar=True)
@@ -258,7 +260,8 @@ def read_plain_source(state: State, slot: Slot) -> None:
     elif register.file == "v" or (register.file == "a" and slot.acc):
         read_source_vgpr(state, slot, register)
     else:
-        if slot.style in ("src_vgpr", "vgpr", "src_vgpr_or_inline"):
+        is_null = slot.style == "src_vgpr_or_inline" and register.number == state.arch.null
+        if slot.style in ("src_vgpr", "vgpr", "src_vgpr_or_inline") and not is_null:
             raise AsmError("expected a VGPR", column)
         state.set(slot.field, scalar_number(state, register, slot.bits))
 
@@ -492,7 +495,7 @@ def read_attr(state: State, slot: Slot) -> None:
 
 READ: dict[str, Callable[[State, Slot], None]] = {
     "src": read_source, "vgpr": read_vgpr, "returned": read_vgpr, "sreg": read_sreg,
-    "spair": read_spair, "vcc": read_vcc, "imm": read_immediate, "label": read_label,
+    "spair": read_spair, "vcc": read_vcc, "imm": read_immediate, "optional": read_immediate, "label": read_label,
     "literal": read_literal, "dual_y": read_dual_y, "smem_offset": read_smem_offset,
     "smem_offset24": read_smem_offset24, "offset24": read_offset24,
     "image_list": read_image_list, "global_addr": read_global_addr, "scratch_addr": read_scratch_addr, "saddr": read_saddr,

@@ -23,7 +23,7 @@ VECTOR_ONLY = frozenset({"src_vgpr", "vgpr"})
 #: symbolic text, "off", "label", "list".
 TAKEN = {
     "vgpr": "v", "returned": "v", "dual_y": "v", "image_data": "v", "image_addr": "v",
-    "sreg": "s", "spair": "s", "vcc": "s", "imm": "number name", "label": "label number",
+    "sreg": "s", "spair": "s", "vcc": "s", "imm": "number name", "optional": "number name", "label": "label number",
     "literal": "number label", "smem_offset": "s number", "smem_offset24": "s number", "offset24": "number",
     "image_list": "v list", "global_addr": "v", "scratch_addr": "v off", "saddr": "s off",
     "buffer_data": "v", "buffer_addr": "v off", "export": "v off name", "attr": "name",
@@ -85,7 +85,7 @@ def sign_hint(slots: Sequence[Slot]) -> str:
 
 
 def refuse_float(value: float, slot: Slot) -> None:
-    if slot.kind in ("imm", "label") or (slot.kind == "src" and is_integer_format(slot.fmt)):
+    if slot.kind in ("imm", "optional", "label") or (slot.kind == "src" and is_integer_format(slot.fmt)):
         raise TypeError(f"a float for an integer operand ({slot.fmt or 'immediate'}); bits({value!r}) gives its bits")
     if slot.kind != "src" or slot.bits != 64:
         return

@@ -9,7 +9,7 @@ from dataclasses import dataclass, replace
 
 from stuntgpu.isa.arch import Arch, EncodingRow, FieldRow, InstRow, OperandRow, Tables
 from stuntgpu.isa.decode_rules import is_multi_format
-from stuntgpu.isa.errata.encodings import required
+from stuntgpu.isa.errata.encodings import LDS_DIRECT, required
 
 #: Operand sizes of lane masks, and of the smallest descriptors: those are no constants.
 MASK_BITS, DESCRIPTOR_BITS = 1, 128
@@ -52,21 +52,26 @@ VGPR_TYPES = (
 LISTED_TYPES = ("src_vgpr_or_inline", "src_vgpr_or_accvgpr_or_const", "src_nolit", "src_simple")
 
 
-def admitted(tables: Tables, operand: OperandRow, field: FieldRow) -> int:
+def admitted(target: Arch, row: InstRow, operand: OperandRow, field: FieldRow) -> int:
     """Numbers the field may hold, as a bit set; 0 when any will do.
 
     Wider than the XML where tools and hardware are: any scalar register goes where one does, and
     where inline integers go, so do the other constants.
     """
+    tables = target.tables
     wide = field.bits == 9
     vgprs = ((1 << 256) - 1) << SOURCE_VGPR
     kind = operand.type
     if kind in VGPR_TYPES:
         return vgprs if wide else 0
+    if kind == "src_vgpr_or_inline":  # NULL is the constant 0 of a matrix instruction
+        return tables.types[kind] | 1 << target.null
     if kind in LISTED_TYPES:
         return tables.types[kind]
     if kind == "ssrc_barrier_id":
         return tables.types[kind] | CONSTANTS
+    if row.base.startswith("VOPD"):
+        return tables.types[kind] | 1 << LDS_DIRECT
     if kind in LITERAL_TYPES:  # a register or literal takes inline constants as well
         return tables.types["ssrc" if kind == "sreg_literal" else kind]
     if field.bits > 7 and kind in SCALAR_TYPES:
@@ -121,7 +126,7 @@ def make_checks(target: Arch, row: InstRow, encoding: EncodingRow) -> tuple[Chec
         if not operand.field or operand.field in ("SIMM16", "LITERAL"):
             continue
         field = encoding.field(operand.field)
-        allowed, operand = admitted(tables, operand, field), mask_bits(target, operand)
+        allowed, operand = admitted(target, row, operand, field), mask_bits(target, operand)
         overrun = 0 if varies(row, operand, encoding) else overrunning(tables, operand, field, target.vgpr_align)
         if operand.field == "SADDR":
             overrun &= ~(1 << target.no_saddr)

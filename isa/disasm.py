@@ -127,6 +127,11 @@ def print_immediate(name: str, slot: Slot) -> Print:
     return lambda f: asm_imm.short(f[field])
 
 
+def print_optional(name: str, slot: Slot) -> Print:
+    field = slot.field
+    return lambda f: str(f[field]) if f[field] else ""
+
+
 def print_label(name: str, slot: Slot) -> Print:
     field = slot.field
     return lambda f: str(f[field])
@@ -263,7 +268,7 @@ def print_attr(name: str, slot: Slot) -> Print:
 
 PRINT: dict[str, Callable[[str, Slot], Print]] = {
     "src": print_source, "vgpr": print_vgpr, "returned": print_returned, "sreg": print_sreg,
-    "spair": print_spair, "vcc": print_vcc, "imm": print_immediate, "label": print_label,
+    "spair": print_spair, "vcc": print_vcc, "imm": print_immediate, "optional": print_optional, "label": print_label,
     "literal": print_literal, "dual_y": print_dual_y, "smem_offset": print_smem_offset,
     "smem_offset24": print_smem_offset24, "offset24": print_offset24,
     "image_list": print_image_list, "global_addr": print_global_addr, "scratch_addr": print_scratch_addr, "saddr": print_saddr,

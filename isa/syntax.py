@@ -92,9 +92,17 @@ def source_slot(target: Arch, row: InstRow, operand: OperandRow, form: str) -> S
     signs = target.dialect != "gfx9" or takes_signs(row, operand)
     signed = long or (form.startswith("dpp") and index < 2 and row.base in SHORT_BASES and signs)
     style = MIX if row.name.startswith(MIX_NAMES) else operand.type
-    fmt = DOUBLED if row.name == "V_PK_FMAC_F16" else operand.fmt
+    fmt = constant_format(target, row, operand)
     acc = "always" if operand.type == "src_accvgpr" else ""
     return Slot(kind if not acc else "vgpr", field, operand.bits, half, index, signed and not acc, style, fmt, acc)
+
+
+def constant_format(target: Arch, row: InstRow, operand: OperandRow) -> str:
+    """Format that constants of a source are written in."""
+    if row.name.startswith(MIX_NAMES):
+        return "f16"
+    doubled = row.name == "V_PK_FMAC_F16" and target.dialect != "gfx9"
+    return DOUBLED if doubled else operand.fmt
 
 
 def destination_slot(target: Arch, row: InstRow, operand: OperandRow) -> Slot:
@@ -281,20 +289,27 @@ def immediate_slot(target: Arch, row: InstRow, operand: OperandRow) -> Slot:
     return Slot("imm", operand.field, 16, style="hex" if in_hex else "short")
 
 
+def scalar_source(row: InstRow, operand: OperandRow) -> Slot:
+    """Constants of one-operand instructions and comparisons are of 32 bits, whatever is read of them."""
+    halves = operand.fmt == "f16" and row.base == "SOP2"
+    bits, fmt = (operand.bits, operand.fmt) if halves or operand.fmt != "f16" else (32, "b32")
+    return Slot("src", operand.field, bits if halves else max(32, bits), style=operand.type, fmt=fmt)
+
+
 def scalar_slots(target: Arch, row: InstRow, form: str) -> tuple[Slot, ...]:
-    slots: list[Slot] = []
+    slots = [Slot("optional", "SIMM16", 16)] if row.name == "S_ENDPGM" else []
     for operand in row.operands:
         if not operand.field:
             continue
         if operand.field == "SIMM16" or operand.type in ("sendmsg_rtn", "simm4"):
             slots.append(immediate_slot(target, row, operand))
         elif operand.field == "LITERAL":
-            slots.append(Slot("literal", "LITERAL", 32, style="short"))
+            style = "" if operand.fmt == "f32" else "short"
+            slots.append(Slot("literal", "LITERAL", 32, style=style))
         elif operand.field == "SDST":
             slots.append(Slot("sreg", "SDST", operand.bits))
         else:
-            bits = operand.bits if operand.fmt == "f16" else max(32, operand.bits)
-            slots.append(Slot("src", operand.field, bits, style=operand.type, fmt=operand.fmt))
+            slots.append(scalar_source(row, operand))
     if row.name.startswith("S_SETREG_B32"):
         slots.reverse()
     if is_literal_in_middle(row.name):

@@ -28,6 +28,23 @@ MOVED = (("VOP3P", "V_MFMA_", "_XF32", "VOP3P_MFMA"),)
 EXTRA_SOURCES = {"gfx942": {239: "SRC_POPS_EXITING_WAVE_ID"}, "gfx950": {239: "SRC_POPS_EXITING_WAVE_ID"}}
 
 
+RDNA, CDNA = ("gfx1100", "gfx1201"), ("gfx942", "gfx950")
+#: Forms the vendor's table leaves out: architectures, bases, names, form.
+EXTRA_FORMS: tuple[tuple[tuple[str, ...], str, tuple[str, ...], str], ...] = (
+    ((*RDNA, *CDNA), "SOP1", ("S_SWAPPC_B64", "S_MOVRELSD_2_B32"), "lit_0"),
+    (RDNA, "VOP3P", ("V_FMA_MIX_F32", "V_FMA_MIXLO_F16", "V_FMA_MIXHI_F16"), "lit_0 lit_1 lit_2"),
+    (CDNA, "VOP1", ("V_NOP",), "dpp16"),
+)
+#: The source that only dual instructions of RDNA are taken with, although no chip of theirs has it.
+LDS_DIRECT, LDS_DIRECT_NAME = 254, "src_lds_direct"
+
+
+def extra_forms(arch: str, base: str, name: str) -> frozenset[str]:
+    """Forms of the row (base, name) that the vendor's table leaves out."""
+    rows = [forms for arches, b, names, forms in EXTRA_FORMS if arch in arches and base == b and name in names]
+    return frozenset(form for forms in rows for form in forms.split())
+
+
 def encoding_of(base: str, name: str, encoding: str) -> tuple[str, str]:
     """(base, encoding) of a row of the vendor's table."""
     for wrong, start, end, right in MOVED:

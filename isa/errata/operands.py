@@ -10,6 +10,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 
 CDNA = frozenset({"gfx942", "gfx950"})
+ALL = CDNA | {"gfx1100", "gfx1201"}
 SMALL_FLOATS = CDNA | {"gfx1201"}
 #: Conversions of CDNA that write one part of a register.
 PART_OF_A_REGISTER = (
@@ -37,16 +38,16 @@ def without_data(text: str) -> str:
     return " ".join(c for c in text.split() if not c.startswith("VDATA="))
 
 
-def changed(role: str, *, access: str = "", fmt: str = "", bits: int = 0) -> Callable[[str], str]:
+def changed(role: str, *, access: str = "", kind: str = "", fmt: str = "", bits: int = 0) -> Callable[[str], str]:
     """Gives the columns of one role other values."""
 
     def mend(text: str) -> str:
         out = []
         for column in text.split():
             name, _, rest = column.partition("=")
-            field, was, kind, old, size = rest.split(":")
+            field, was, plain, old, size = rest.split(":")
             if name == role:
-                column = f"{name}={field}:{access or was}:{kind}:{fmt or old}:{bits or size}"
+                column = f"{name}={field}:{access or was}:{kind or plain}:{fmt or old}:{bits or size}"
             out.append(column)
         return " ".join(out)
 
@@ -83,6 +84,11 @@ ROWS = (
         frozenset({"gfx1201"}), "", lambda name: name == "S_CVT_HI_F32_F16",
         "the source has 16 bits", "the upper half of its 32 bits is read", "the instruction's own text",
         changed("S0", bits=32),
+    ),
+    OperandErratum(
+        ALL, "SOP1", lambda name: name in ("S_SWAPPC_B64", "S_MOVRELSD_2_B32"),
+        "the source is a register", "it can be a literal as well", "LLVM reads and writes both",
+        changed("S0", kind="ssrc"),
     ),
     OperandErratum(
         CDNA, "VOPC", lambda name: name.startswith("V_CMPX_"),

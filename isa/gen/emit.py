@@ -10,7 +10,7 @@ import re
 from collections.abc import Iterable
 from itertools import pairwise
 
-from stuntgpu.isa.errata.encodings import EXTRA_SOURCES, encoding_of
+from stuntgpu.isa.errata.encodings import EXTRA_SOURCES, encoding_of, extra_forms
 from stuntgpu.isa.errata.operands import mended
 from stuntgpu.isa.errors import SpecError
 from stuntgpu.isa.gen import roles
@@ -95,7 +95,7 @@ def instruction_rows(spec: Spec, instruction: Instruction, arch: str) -> Iterabl
     for (base, half), (form, shorts) in rows.items():
         base, encoding = encoding_of(base, instruction.name, form.encoding)
         operands = mended(arch, base, instruction.name, roles.render(base, instruction, form))
-        forms = " ".join(sorted(shorts))
+        forms = " ".join(sorted({*shorts, *extra_forms(arch, base, instruction.name)}))
         yield (
             f"{base}{half}|{form.opcode}|{instruction.name}|{encoding}|{forms}|{flags}|{operands}"
         )

@@ -575,10 +575,10 @@ SOP1|64|S_MOVRELS_B32|ENC_SOP1|||D0=SDST:w:sdst:b32:32 S0=SSRC0:r:sreg:b32:32 M0
 SOP1|65|S_MOVRELS_B64|ENC_SOP1|||D0=SDST:w:sdst:b64:64 S0=SSRC0:r:sreg:b64:64 M0=-:r:sdst_m0:b32:32
 SOP1|66|S_MOVRELD_B32|ENC_SOP1|lit_0||D0=SDST:rw:sreg:b32:32 S0=SSRC0:r:ssrc:b32:32 M0=-:r:sdst_m0:b32:32
 SOP1|67|S_MOVRELD_B64|ENC_SOP1|lit_0||D0=SDST:rw:sreg:b64:64 S0=SSRC0:r:ssrc:b64:64 M0=-:r:sdst_m0:b32:32
-SOP1|68|S_MOVRELSD_2_B32|ENC_SOP1|||D0=SDST:w:sreg:b32:32 S0=SSRC0:r:sreg:b32:32 M0=-:r:sdst_m0:b32:32
+SOP1|68|S_MOVRELSD_2_B32|ENC_SOP1|lit_0||D0=SDST:w:sreg:b32:32 S0=SSRC0:r:ssrc:b32:32 M0=-:r:sdst_m0:b32:32
 SOP1|71|S_GETPC_B64|ENC_SOP1|||D0=SDST:w:sdst:b64:64 PC=-:r:pc:b64:64
 SOP1|72|S_SETPC_B64|ENC_SOP1||branch indirect_branch|S0=SSRC0:r:sreg:b64:64 PC=-:w:pc:b64:64
-SOP1|73|S_SWAPPC_B64|ENC_SOP1||branch indirect_branch|D0=SDST:w:sdst:b64:64 S0=SSRC0:r:sreg:b64:64 PC=-:r:pc:b64:64 PC=-:w:pc:b64:64
+SOP1|73|S_SWAPPC_B64|ENC_SOP1|lit_0|branch indirect_branch|D0=SDST:w:sdst:b64:64 S0=SSRC0:r:ssrc:b64:64 PC=-:r:pc:b64:64 PC=-:w:pc:b64:64
 SOP1|74|S_RFE_B64|ENC_SOP1||branch indirect_branch|S0=SSRC0:r:sreg:b64:64 PC=-:w:pc:b64:64
 SOP1|76|S_SENDMSG_RTN_B32|ENC_SOP1|||D0=SDST:w:sdst:b32:32 S0=SSRC0:r:sendmsg_rtn:b32:32
 SOP1|77|S_SENDMSG_RTN_B64|ENC_SOP1|||D0=SDST:w:sdst:b64:64 S0=SSRC0:r:sendmsg_rtn:b32:32
@@ -1310,9 +1310,9 @@ VOP3P|23|V_DOT4_U32_U8|ENC_VOP3P|lit_0 lit_1 lit_2||D0=VDST:w:vgpr:u32:32 S0=SRC
 VOP3P|24|V_DOT8_I32_IU4|ENC_VOP3P|lit_0 lit_1 lit_2||D0=VDST:w:vgpr:i32:32 S0=SRC0:r:src:iu4x8:32 S1=SRC1:r:src:iu4x8:32 S2=SRC2:r:src:i32:32
 VOP3P|25|V_DOT8_U32_U4|ENC_VOP3P|lit_0 lit_1 lit_2||D0=VDST:w:vgpr:u32:32 S0=SRC0:r:src:u4x8:32 S1=SRC1:r:src:u4x8:32 S2=SRC2:r:src:u32:32
 VOP3P|26|V_DOT2_F32_BF16|ENC_VOP3P|dpp16 dpp8 lit_0 lit_1 lit_2||D0=VDST:w:vgpr:f32:32 S0=SRC0:r:src:bf16x2:32 S1=SRC1:r:src:bf16x2:32 S2=SRC2:r:src:f32:32
-VOP3P|32|V_FMA_MIX_F32|ENC_VOP3P|dpp16 dpp8||D0=VDST:w:vgpr:f32:32 S0=SRC0:r:src:b32:32 S1=SRC1:r:src:b32:32 S2=SRC2:r:src:b32:32
-VOP3P|33|V_FMA_MIXLO_F16|ENC_VOP3P|dpp16 dpp8||D0=VDST:w:vgpr:f16:16 S0=SRC0:r:src:b32:32 S1=SRC1:r:src:b32:32 S2=SRC2:r:src:b32:32
-VOP3P|34|V_FMA_MIXHI_F16|ENC_VOP3P|dpp16 dpp8||D0=VDST:w:vgpr:f16:16 S0=SRC0:r:src:b32:32 S1=SRC1:r:src:b32:32 S2=SRC2:r:src:b32:32
+VOP3P|32|V_FMA_MIX_F32|ENC_VOP3P|dpp16 dpp8 lit_0 lit_1 lit_2||D0=VDST:w:vgpr:f32:32 S0=SRC0:r:src:b32:32 S1=SRC1:r:src:b32:32 S2=SRC2:r:src:b32:32
+VOP3P|33|V_FMA_MIXLO_F16|ENC_VOP3P|dpp16 dpp8 lit_0 lit_1 lit_2||D0=VDST:w:vgpr:f16:16 S0=SRC0:r:src:b32:32 S1=SRC1:r:src:b32:32 S2=SRC2:r:src:b32:32
+VOP3P|34|V_FMA_MIXHI_F16|ENC_VOP3P|dpp16 dpp8 lit_0 lit_1 lit_2||D0=VDST:w:vgpr:f16:16 S0=SRC0:r:src:b32:32 S1=SRC1:r:src:b32:32 S2=SRC2:r:src:b32:32
 VOP3P|64|V_WMMA_F32_16X16X16_F16|ENC_VOP3P|||D0=VDST:w:vgpr:wmma_dc_f32:256 S0=SRC0:r:src_vgpr:wmma_ab_f16:256 S1=SRC1:r:src_vgpr:wmma_ab_f16:256 S2=SRC2:r:src_vgpr_or_inline:wmma_dc_f32:256
 VOP3P|65|V_WMMA_F32_16X16X16_BF16|ENC_VOP3P|||D0=VDST:w:vgpr:wmma_dc_f32:256 S0=SRC0:r:src_vgpr:wmma_ab_bf16:256 S1=SRC1:r:src_vgpr:wmma_ab_bf16:256 S2=SRC2:r:src_vgpr_or_inline:wmma_dc_f32:256
 VOP3P|66|V_WMMA_F16_16X16X16_F16|ENC_VOP3P|||D0=VDST:w:vgpr:wmma_dc_f16:256 S0=SRC0:r:src_vgpr:wmma_ab_f16:256 S1=SRC1:r:src_vgpr:wmma_ab_f16:256 S2=SRC2:r:src_vgpr_or_inline:wmma_dc_f16:256

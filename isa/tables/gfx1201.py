@@ -140,10 +140,10 @@ SOP1|64|S_MOVRELS_B32|ENC_SOP1|||D0=SDST:w:sdst:b32:32 S0=SSRC0:r:sreg:b32:32 M0
 SOP1|65|S_MOVRELS_B64|ENC_SOP1|||D0=SDST:w:sdst:b64:64 S0=SSRC0:r:sreg:b64:64 M0=-:r:sdst_m0:b32:32
 SOP1|66|S_MOVRELD_B32|ENC_SOP1|lit_0||D0=SDST:rw:sreg:b32:32 S0=SSRC0:r:ssrc:b32:32 M0=-:r:sdst_m0:b32:32
 SOP1|67|S_MOVRELD_B64|ENC_SOP1|lit_0||D0=SDST:rw:sreg:b64:64 S0=SSRC0:r:ssrc:b64:64 M0=-:r:sdst_m0:b32:32
-SOP1|68|S_MOVRELSD_2_B32|ENC_SOP1|||D0=SDST:w:sreg:b32:32 S0=SSRC0:r:sreg:b32:32 M0=-:r:sdst_m0:b32:32
+SOP1|68|S_MOVRELSD_2_B32|ENC_SOP1|lit_0||D0=SDST:w:sreg:b32:32 S0=SSRC0:r:ssrc:b32:32 M0=-:r:sdst_m0:b32:32
 SOP1|71|S_GETPC_B64|ENC_SOP1|||D0=SDST:w:sdst:b64:64 PC=-:r:pc:b64:64
 SOP1|72|S_SETPC_B64|ENC_SOP1||branch indirect_branch|S0=SSRC0:r:sreg:b64:64 PC=-:w:pc:b64:64
-SOP1|73|S_SWAPPC_B64|ENC_SOP1||branch indirect_branch|D0=SDST:w:sdst:b64:64 S0=SSRC0:r:sreg:b64:64 PC=-:r:pc:b64:64 PC=-:w:pc:b64:64
+SOP1|73|S_SWAPPC_B64|ENC_SOP1|lit_0|branch indirect_branch|D0=SDST:w:sdst:b64:64 S0=SSRC0:r:ssrc:b64:64 PC=-:r:pc:b64:64 PC=-:w:pc:b64:64
 SOP1|74|S_RFE_B64|ENC_SOP1||branch indirect_branch|S0=SSRC0:r:sreg:b64:64 PC=-:w:pc:b64:64
 SOP1|76|S_SENDMSG_RTN_B32|ENC_SOP1|||D0=SDST:w:sdst:b32:32 S0=SSRC0:r:sendmsg_rtn:b32:32
 SOP1|77|S_SENDMSG_RTN_B64|ENC_SOP1|||D0=SDST:w:sdst:b64:64 S0=SSRC0:r:sendmsg_rtn:b32:32
@@ -1315,9 +1315,9 @@ VOP3P|27|V_PK_MIN_NUM_F16|ENC_VOP3P|lit_0 lit_1||D0=VDST:w:vgpr:f16x2:32 S0=SRC0
 VOP3P|28|V_PK_MAX_NUM_F16|ENC_VOP3P|lit_0 lit_1||D0=VDST:w:vgpr:f16x2:32 S0=SRC0:r:src:f16x2:32 S1=SRC1:r:src:f16x2:32
 VOP3P|29|V_PK_MINIMUM_F16|ENC_VOP3P|lit_0 lit_1||D0=VDST:w:vgpr:f16x2:32 S0=SRC0:r:src:f16x2:32 S1=SRC1:r:src:f16x2:32
 VOP3P|30|V_PK_MAXIMUM_F16|ENC_VOP3P|lit_0 lit_1||D0=VDST:w:vgpr:f16x2:32 S0=SRC0:r:src:f16x2:32 S1=SRC1:r:src:f16x2:32
-VOP3P|32|V_FMA_MIX_F32|ENC_VOP3P|dpp16 dpp8||D0=VDST:w:vgpr:f32:32 S0=SRC0:r:src:b32:32 S1=SRC1:r:src:b32:32 S2=SRC2:r:src:b32:32
-VOP3P|33|V_FMA_MIXLO_F16|ENC_VOP3P|dpp16 dpp8||D0=VDST:w:vgpr:f16:16 S0=SRC0:r:src:b32:32 S1=SRC1:r:src:b32:32 S2=SRC2:r:src:b32:32
-VOP3P|34|V_FMA_MIXHI_F16|ENC_VOP3P|dpp16 dpp8||D0=VDST:w:vgpr:f16:16 S0=SRC0:r:src:b32:32 S1=SRC1:r:src:b32:32 S2=SRC2:r:src:b32:32
+VOP3P|32|V_FMA_MIX_F32|ENC_VOP3P|dpp16 dpp8 lit_0 lit_1 lit_2||D0=VDST:w:vgpr:f32:32 S0=SRC0:r:src:b32:32 S1=SRC1:r:src:b32:32 S2=SRC2:r:src:b32:32
+VOP3P|33|V_FMA_MIXLO_F16|ENC_VOP3P|dpp16 dpp8 lit_0 lit_1 lit_2||D0=VDST:w:vgpr:f16:16 S0=SRC0:r:src:b32:32 S1=SRC1:r:src:b32:32 S2=SRC2:r:src:b32:32
+VOP3P|34|V_FMA_MIXHI_F16|ENC_VOP3P|dpp16 dpp8 lit_0 lit_1 lit_2||D0=VDST:w:vgpr:f16:16 S0=SRC0:r:src:b32:32 S1=SRC1:r:src:b32:32 S2=SRC2:r:src:b32:32
 VOP3P|36|V_DOT4_F32_FP8_BF8|ENC_VOP3P|dpp16 dpp8 lit_0 lit_1 lit_2||D0=VDST:w:vgpr:f32:32 S0=SRC0:r:src:fp8x4:32 S1=SRC1:r:src:bf8x4:32 S2=SRC2:r:src:f32:32
 VOP3P|37|V_DOT4_F32_BF8_FP8|ENC_VOP3P|dpp16 dpp8 lit_0 lit_1 lit_2||D0=VDST:w:vgpr:f32:32 S0=SRC0:r:src:bf8x4:32 S1=SRC1:r:src:fp8x4:32 S2=SRC2:r:src:f32:32
 VOP3P|38|V_DOT4_F32_FP8_FP8|ENC_VOP3P|dpp16 dpp8 lit_0 lit_1 lit_2||D0=VDST:w:vgpr:f32:32 S0=SRC0:r:src:fp8x4:32 S1=SRC1:r:src:fp8x4:32 S2=SRC2:r:src:f32:32

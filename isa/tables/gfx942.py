@@ -508,7 +508,7 @@ SOP1|26|S_BITSET1_B32|ENC_SOP1|lit_0||D0=SDST:rw:sdst:b32:32 S0=SSRC0:r:ssrc:u32
 SOP1|27|S_BITSET1_B64|ENC_SOP1|lit_0||D0=SDST:rw:sdst:b64:64 S0=SSRC0:r:ssrc:u32:32
 SOP1|28|S_GETPC_B64|ENC_SOP1|||D0=SDST:w:sdst:b64:64 PC=-:r:pc:b64:64
 SOP1|29|S_SETPC_B64|ENC_SOP1||branch indirect_branch|S0=SSRC0:r:sreg:b64:64 PC=-:w:pc:b64:64
-SOP1|30|S_SWAPPC_B64|ENC_SOP1||branch indirect_branch|D0=SDST:w:sdst:b64:64 S0=SSRC0:r:sreg:b64:64 PC=-:r:pc:b64:64 PC=-:w:pc:b64:64
+SOP1|30|S_SWAPPC_B64|ENC_SOP1|lit_0|branch indirect_branch|D0=SDST:w:sdst:b64:64 S0=SSRC0:r:ssrc:b64:64 PC=-:r:pc:b64:64 PC=-:w:pc:b64:64
 SOP1|31|S_RFE_B64|ENC_SOP1||branch indirect_branch|S0=SSRC0:r:sreg:b64:64 PC=-:w:pc:b64:64
 SOP1|32|S_AND_SAVEEXEC_B64|ENC_SOP1|lit_0||D0=SDST:w:sreg:u64:64 S0=SSRC0:r:ssrc:u64:64 SCC=-:w:ssrc_special_scc:b1:1 EXEC=-:r:sdst_exec:m64:64 EXEC=-:w:sdst_exec:m64:64
 SOP1|33|S_OR_SAVEEXEC_B64|ENC_SOP1|lit_0||D0=SDST:w:sreg:u64:64 S0=SSRC0:r:ssrc:u64:64 SCC=-:w:ssrc_special_scc:b1:1 EXEC=-:r:sdst_exec:m64:64 EXEC=-:w:sdst_exec:m64:64
@@ -657,7 +657,7 @@ SOPP|27|S_ENDPGM_SAVED|ENC_SOPP||end|
 SOPP|28|S_SET_GPR_IDX_OFF|ENC_SOPP|||
 SOPP|29|S_SET_GPR_IDX_MODE|ENC_SOPP|||SIMM16=SIMM16:r:simm16:b16:16 M0=-:w:sdst_m0:b32:32
 SOPP|30|S_ENDPGM_ORDERED_PS_DONE|ENC_SOPP||end|
-VOP1|0|V_NOP|ENC_VOP1|||
+VOP1|0|V_NOP|ENC_VOP1|dpp16||
 VOP1|1|V_MOV_B32|ENC_VOP1|dpp16 lit sdwa||D0=VDST:w:vgpr:b32:32 S0=SRC0:r:src:b32:32
 VOP1|2|V_READFIRSTLANE_B32|ENC_VOP1|||D0=VDST:w:sreg_novcc:b32:32 S0=SRC0:r:vgpr_or_lds:b32:32 EXEC=-:r:sdst_exec:m64:64
 VOP1|3|V_CVT_I32_F64|ENC_VOP1|dpp16 lit||D0=VDST:w:vgpr:i32:32 S0=SRC0:r:src:f64:64
