@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 
+from stuntgpu.isa.arch import ARCHES
 from stuntgpu.isa.errors import Unmodelled
 
 #: (lane, amount) -> source lane, None outside the row.
@@ -47,14 +48,45 @@ def _row_xmask(lane: int, n: int) -> int | None:
     return lane ^ n
 
 
+def _wave_shl(lane: int, _: int) -> int | None:
+    return lane + 1 if lane < 63 else None
+
+
+def _wave_rol(lane: int, _: int) -> int | None:
+    return (lane + 1) % 64
+
+
+def _wave_shr(lane: int, _: int) -> int | None:
+    return lane - 1 if lane else None
+
+
+def _wave_ror(lane: int, _: int) -> int | None:
+    return (lane - 1) % 64
+
+
+def _bcast15(lane: int, _: int) -> int | None:
+    """The last lane of a row, for the next row."""
+    return (lane & ~15) - 1 if lane >= 16 else None
+
+
+def _bcast31(lane: int, _: int) -> int | None:
+    return 31 if lane >= 32 else None
+
+
 #: (first, last DPP_CTRL, move); the amount is DPP_CTRL & 15, or all of it for quad_perm.
 _CONTROLS: tuple[tuple[int, int, Move], ...] = (
     (0x000, 0x0FF, _quad_perm),
     (0x101, 0x10F, _row_shl),
     (0x111, 0x11F, _row_shr),
     (0x121, 0x12F, _row_ror),
+    (0x130, 0x130, _wave_shl),
+    (0x134, 0x134, _wave_rol),
+    (0x138, 0x138, _wave_shr),
+    (0x13C, 0x13C, _wave_ror),
     (0x140, 0x140, _row_mirror),
     (0x141, 0x141, _half_mirror),
+    (0x142, 0x142, _bcast15),
+    (0x143, 0x143, _bcast31),
     (0x150, 0x15F, _row_share),
     (0x160, 0x16F, _row_xmask),
 )
@@ -92,10 +124,14 @@ def dpp_of(arch: str, fields: Mapping[str, int], lanes: int) -> Dpp | None:
     return None
 
 
+#: Controls of whole waves, which RDNA has not.
+_OF_WAVES = (*range(0x130, 0x140), 0x142, 0x143)
+
+
 def _dpp16(arch: str, fields: Mapping[str, int], lanes: int) -> Dpp:
     control = fields["DPP_CTRL"]
     move = next((m for first, last, m in _CONTROLS if first <= control <= last), None)
-    if move is None:
+    if move is None or (control in _OF_WAVES and not ARCHES[arch].has_wave_dpp):
         raise Unmodelled(arch, f"DPP_CTRL 0x{control:x}", "emu/dpp.py")
     amount = control if control <= 0xFF else control & 15
     enabled = sum(

@@ -44,6 +44,7 @@ class Wavefront:
     ids_in_ttmp     workgroup ids arrive in ttmp9 (x) and ttmp7 (y | z << 16), not in SGPRs.
     has_dx10_clamp  MODE has DX10_CLAMP and IEEE (else both behave as set, and unset).
     hwregs          hardware register id -> name, as emu/wave.py and emu/native/core.c know it.
+    n_accvgprs      accumulation registers of a lane.
     bank            which of the C core's tables of hardware registers says the same.
     """
 
@@ -54,6 +55,7 @@ class Wavefront:
     has_dx10_clamp: bool
     hwregs: Mapping[int, str]
     bank: int
+    n_accvgprs: int = 0
 
 
 _GFX11_HWREGS = {
@@ -69,13 +71,16 @@ _GFX12_HWREGS = {
 _GFX9_HWREGS = {
     1: "MODE", 2: "STATUS", 3: "TRAPSTS", 4: "HW_ID", 5: "GPR_ALLOC", 6: "LDS_ALLOC", 7: "IB_STS",
     15: "SH_MEM_BASES", 20: "XCC_ID",
+    29: "SHADER_CYCLES_LO", 30: "SHADER_CYCLES_HI",  # not numbers of hardware: the clock S_MEMTIME reads
 }  # fmt: skip
 
 WAVEFRONTS: Mapping[str, Wavefront] = {
     "gfx1100": Wavefront("gfx1100", null=124, m0=125, ids_in_ttmp=False, has_dx10_clamp=True, hwregs=_GFX11_HWREGS, bank=0),
     "gfx1201": Wavefront("gfx1201", null=124, m0=125, ids_in_ttmp=True, has_dx10_clamp=False, hwregs=_GFX12_HWREGS, bank=1),
-    "gfx942": Wavefront("gfx942", null=-1, m0=124, ids_in_ttmp=False, has_dx10_clamp=True, hwregs=_GFX9_HWREGS, bank=2),
-    "gfx950": Wavefront("gfx950", null=-1, m0=124, ids_in_ttmp=False, has_dx10_clamp=True, hwregs=_GFX9_HWREGS, bank=2),
+    "gfx942": Wavefront("gfx942", null=-1, m0=124, ids_in_ttmp=False, has_dx10_clamp=True, hwregs=_GFX9_HWREGS, bank=2,
+                        n_accvgprs=256),
+    "gfx950": Wavefront("gfx950", null=-1, m0=124, ids_in_ttmp=False, has_dx10_clamp=True, hwregs=_GFX9_HWREGS, bank=2,
+                        n_accvgprs=256),
 }
 
 
@@ -220,7 +225,7 @@ class WaveFinal:
     """Registers and LDS of a wave after its S_ENDPGM.
 
     sgprs   s0..s105 in order.
-    vgprs   [VGPR number][lane].
+    vgprs   [VGPR number][lane]; agprs the same of AccVGPRs.
     """
 
     exec_mask: int
@@ -231,6 +236,7 @@ class WaveFinal:
     m0: int
     mode: int
     lds: bytes
+    agprs: tuple[tuple[int, ...], ...] = ()
 
 
 class WaveRunner(Protocol):

@@ -19,6 +19,8 @@ from stuntgpu.emu import state
 from stuntgpu.emu.dpp import Dpp, dpp_of
 from stuntgpu.emu.interp import Body, Results, body_of
 from stuntgpu.emu.matrix import wmma
+from stuntgpu.emu.mfma import ENCODINGS as MFMA_ENCODINGS
+from stuntgpu.emu.mfma import mfma
 from stuntgpu.emu.memory_fields import MemoryFields, memory_fields, offset16
 from stuntgpu.emu.memory_fields import segment as segment_of
 from stuntgpu.emu.wave import Wave
@@ -115,7 +117,8 @@ class Half:
             w.flush_registers()
         if w.action is not None and w.action[0] == "wmma":
             w.action = None
-            wmma(w, self.inst, self.operands)
+            multiply = mfma if self.inst.base in MFMA_ENCODINGS else wmma
+            multiply(w, self.inst, self.operands)
 
 
 # ---------------------------------------------------------------- building
@@ -181,7 +184,9 @@ class _Builder:
         return access.lane_fetch(self.inst, op, raw=self.raw, packed=self.packed(op))
 
     def packed(self, op: Operand) -> bool:
-        return self.inst.base == "VOP3P" and op.fmt.endswith("x2") and op.bits == 32 and op.role != "D0"
+        """Whether OP_SEL and OP_SEL_HI pick the two parts of an operand."""
+        pair = op.bits == 32 and op.fmt.endswith("x2") or op.fmt == "f32x2"
+        return self.inst.base == "VOP3P" and pair and op.role != "D0"
 
     def literal(self) -> int:
         if self.inst.literal is None:
@@ -189,11 +194,12 @@ class _Builder:
         return self.inst.literal
 
     def number(self, name: str) -> int:
-        """Register number in a field; VGPRs of 9-bit fields count from 256."""
+        """Register number in a field; VGPRs of 9-bit fields count from 256, AccVGPRs of the file as well."""
+        accumulators = {o.field for o in self.operands if o.kind is Kind.AGPR}
         for field in _NUMBERS[name]:
             if field in self.inst.fields:
-                value = self.inst.fields[field]
-                return value - 256 if value >= 256 else value
+                value = self.inst.fields[field] % state.N_VGPRS
+                return value + state.N_VGPRS if field in accumulators else value
         raise Unmodelled(self.inst.arch, f"register number {name} of {self.inst.name}", "emu/step.py")
 
     def fill_mask(self, name: str) -> Fill:

@@ -84,7 +84,7 @@ class Wave:
     """One wave.
 
     sgprs     the file below operand number 128: VCC, EXEC and M0 included.
-    vgprs     [VGPR number][lane].
+    vgprs     [VGPR number][lane]; AccVGPRs follow.
     segment   space of "MEM" for the current instruction: "flat", "global", "scratch", "scalar", "buffer".
     atomic    the current instruction is an atomic: addresses must be aligned to the access.
     accesses  buffer instructions: lane -> where its ADDR lies and what of it is in range.
@@ -98,7 +98,7 @@ class Wave:
                  init: state.WaveInit, pc: int, scratch_va: int, scratch_wave_bytes: int) -> None:
         self.row, self.space, self.group, self.number, self.lanes = row, space, group, number, lanes
         self.sgprs = [0] * state.N_SGPRS
-        self.vgprs = [[0] * lanes for _ in range(state.N_VGPRS)]
+        self.vgprs = [[0] * lanes for _ in range(state.N_VGPRS + row.n_accvgprs)]
         self.scc, self.pc = init.scc, pc
         self.inst: Inst | None = None
         self.scratch_va, self.scratch_wave_bytes = scratch_va, scratch_wave_bytes
@@ -201,7 +201,7 @@ class Wave:
             return self.group.barrier_state(index)
         if lane is None:
             raise self.fault("illegal instruction", detail="a VGPR without a lane")
-        return self.vgprs[index % state.N_VGPRS][lane % self.lanes]
+        return self.vgprs[index % len(self.vgprs)][lane % self.lanes]
 
     def write_reg(self, file: str, index: int, lane: int | None, value: int) -> None:
         self.kept_back.append((file, index, lane, value))
@@ -216,7 +216,7 @@ class Wave:
                 self._write_hwreg(index, value)
             else:
                 assert lane is not None
-                self.vgprs[index % state.N_VGPRS][lane % self.lanes] = value & M32
+                self.vgprs[index % len(self.vgprs)][lane % self.lanes] = value & M32
 
     def _message(self, number: int) -> int:
         """What a message returns: the clock counts instructions, the rest is not modelled."""
@@ -393,8 +393,8 @@ class Wave:
             lane, address, access, "" if address is None else self.space.describe(address), detail)
 
     def final(self) -> state.WaveFinal:
-        n = state.VCC_LO
+        n, v = state.VCC_LO, state.N_VGPRS
         return state.WaveFinal(
-            self.exec, tuple(self.sgprs[:n]), tuple(tuple(v) for v in self.vgprs),
+            self.exec, tuple(self.sgprs[:n]), tuple(map(tuple, self.vgprs[:v])),
             self.sgprs[state.VCC_LO] | self.sgprs[state.VCC_HI] << 32, self.scc, self.sgprs[self.row.m0],
-            self.mode_bits, bytes(self.group.lds))
+            self.mode_bits, bytes(self.group.lds), tuple(map(tuple, self.vgprs[v:])))

@@ -239,6 +239,7 @@ class Arch:
     vgpr_align  what the first register of a VGPR tuple is a multiple of.
     dual_moves_any_bank  whether two dual moves may read one register bank.
     clears_upper_half  whether a 16-bit result in the low half of a VGPR clears the other.
+    has_wave_dpp  whether DPP moves across a whole wave.
     fp8         suffix of its 8-bit float formats in `ir.SMALL_FLOATS`: "" (OCP), "_fnuz".
     """
 
@@ -262,6 +263,7 @@ class Arch:
     dual_moves_any_bank: bool = False
     fp8: str = ""
     clears_upper_half: bool = False
+    has_wave_dpp: bool = False
 
     @cached_property
     def tables(self) -> Tables:
@@ -282,9 +284,9 @@ ARCHES = {
              dual_moves_any_bank=True),
         Arch("gfx942", "cdna3", (64,), null=-1, m0=124, n_sgprs=102, has_semantics=True, no_saddr=127,
              has_half_vgprs=False, constant_bus=1, dialect="gfx9", vgpr_align=2, fp8="_fnuz",
-             clears_upper_half=True),
+             clears_upper_half=True, has_wave_dpp=True),
         Arch("gfx950", "cdna4", (64,), null=-1, m0=124, n_sgprs=102, has_semantics=True, no_saddr=127,
-             has_half_vgprs=False, constant_bus=1, dialect="gfx9", vgpr_align=2, clears_upper_half=True),
+             has_half_vgprs=False, constant_bus=1, dialect="gfx9", vgpr_align=2, clears_upper_half=True, has_wave_dpp=True),
     )
 }  # fmt: skip
 
