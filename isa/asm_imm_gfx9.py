@@ -117,6 +117,10 @@ def read_split_format(state: State) -> None:
 INDEX_BITS = ("SRC0", "SRC1", "SRC2", "DST")
 
 
+#: Bits of the field that says which operands are indexed; the upper ones mean nothing.
+INDEX_FIELD_BITS = {"SOPC": 8, "SOPP": 16}
+
+
 def gpr_idx(name: str, value: int) -> str:
     if value >> len(INDEX_BITS):
         return hex(value)
@@ -125,7 +129,7 @@ def gpr_idx(name: str, value: int) -> str:
 
 def read_gpr_idx(state: State) -> int:
     if not asm_imm_parse.is_call(state, "gpr_idx"):
-        return state.unsigned(4, "gpr_idx(...) or a number")
+        return state.unsigned(INDEX_FIELD_BITS[state.row.base if state.row else "SOPC"], "gpr_idx(...) or a number")
     cursor = state.cursor
     cursor.at += 2
     value = 0

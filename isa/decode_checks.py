@@ -40,7 +40,7 @@ CONSTANTS = ((1 << 209) - (1 << 128)) | ((1 << 249) - (1 << 240))
 #: Operand types that are scalar registers; the XML lists them more narrowly than decoders take them.
 SCALAR_TYPES = (
     "sreg", "sdst", "exec", "vcc", "smem_offset", "sdst_null", "sreg_m0_inl", "ssrc_lanesel",
-    "ssrc_nolit",
+    "ssrc_nolit", "sreg_novcc",
 )  # fmt: skip
 #: Operand types in which 255 may announce a literal.
 LITERAL_TYPES = ("src", "src_nolds", "ssrc", "sreg_literal")

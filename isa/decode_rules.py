@@ -10,6 +10,7 @@ import re
 from collections.abc import Callable, Iterator, Mapping
 
 from stuntgpu.isa.arch import Arch, EncodingRow, InstRow, OperandRow
+from stuntgpu.isa.decode_rules_rdna import rdna_rules
 
 Fields = Mapping[str, int]
 Rule = Callable[[Fields], str]
@@ -135,6 +136,25 @@ def sdwa_rule(row: InstRow) -> Rule:
     return check
 
 
+def sdwa_scalars(target: Arch) -> Rule:
+    """Scalar sources are those of other encodings; a result is an aligned pair."""
+    admitted = target.tables.types["src_nolit"]
+    ends = target.tables.scalar_ends
+
+    def check(f: Fields) -> str:
+        if "SRC0_SEL" not in f:
+            return ""
+        for flag, field in (("S0", "VSRC0"), ("S1", "VSRC1")):
+            if f.get(flag) and not admitted >> f[field] & 1:
+                return f"{field} cannot be {f[field]}"
+        pair = f.get("SDST", 0)
+        if f.get("SD") and (pair % 2 or pair + 2 > min(end for end in ends if end > pair)):
+            return f"SDST cannot be {pair}"
+        return ""
+
+    return check
+
+
 SOURCE_FIELDS = ("_SEL", "_SEXT", "_NEG", "_ABS")
 
 
@@ -189,10 +209,11 @@ def unused_address(f: Fields) -> str:
     return "ADDR without SVE" if f["ADDR"] and not f["SVE"] else ""
 
 
-def gfx9_rules(row: InstRow, encoding: EncodingRow) -> Iterator[Rule]:
+def gfx9_rules(target: Arch, row: InstRow, encoding: EncodingRow) -> Iterator[Rule]:
     if row.base in ("VOP1", "VOP2", "VOPC"):
         if "sdwa" in row.forms:
             yield sdwa_rule(row)
+            yield sdwa_scalars(target)
         if "dpp16" in row.forms:
             yield dpp_rule(row)
     elif row.base == "SMEM":
@@ -209,7 +230,8 @@ def gfx9_rules(row: InstRow, encoding: EncodingRow) -> Iterator[Rule]:
 
 def rules(target: Arch, row: InstRow, encoding: EncodingRow) -> tuple[Rule, ...]:
     """All rules of a row."""
-    out: list[Rule] = list(gfx9_rules(row, encoding)) if target.dialect == "gfx9" else []
+    own = gfx9_rules(target, row, encoding) if target.dialect == "gfx9" else rdna_rules(target, row, encoding)
+    out: list[Rule] = list(own)
     if is_multi_format(row):
         out.append(block_formats(target.vgpr_align))
     if target.vgpr_align > 1 and row.operands:

@@ -110,8 +110,8 @@ MODIFIERS: Mapping[str, Callable[[Modifier], Iterator[Bits]]] = {
 
 def op_sel(m: Modifier, row: InstRow) -> Iterator[Bits]:
     """Entries of the list are sources; the last is the destination's, bit 3, where there is a vector one."""
-    if m.count == 4 or row.name.startswith("V_PERMLANE"):
-        yield "OP_SEL", (1 << m.count) - 1
+    if m.count == 4:
+        yield "OP_SEL", 15
     elif row.name.startswith("V_CMP"):
         yield "OP_SEL", (1 << n_sources(row)) - 1
     else:

@@ -163,8 +163,6 @@ def op_sel_count(row: InstRow, form: str) -> int:
     tied = any(o.role == "D0" and o.is_read and o.is_written for o in row.operands)
     if row.base == "VINTERP":
         return 4
-    if row.name.startswith("V_PERMLANE"):
-        return 2  # FI and BOUND_CTRL
     if row.name.startswith("V_CMPX"):
         return n
     if row.name.startswith("V_CMP_") and form.startswith("dpp"):
@@ -190,6 +188,8 @@ def vector_modifiers(row: InstRow, form: str) -> tuple[Modifier, ...]:
     elif row.name in BYTE_SELECTS and row.base == "VOP3":
         high, low = BYTE_SELECTS[row.name]
         out.append(Modifier("byte_sel", "OP_SEL", "byte_sel", count=high, default=low))
+    elif row.base == "VOP3" and row.name.startswith("V_PERMLANE"):  # FI and BOUND_CTRL
+        out.append(Modifier("list", "OP_SEL", "op_sel", 2))
     elif row.base == "VOP3" and row.name != "V_CNDMASK_B16":  # there the halves say it all
         out.append(Modifier("op_sel", "OP_SEL", "op_sel", op_sel_count(row, form)))
     if row.base.startswith("VOP3"):

@@ -58,10 +58,18 @@ ROWS = (
     Ignored("VBUFFER", "FORMAT", "untyped buffer"),
     Ignored("DS VDS", "ADDR DATA0 DATA1 VDST", "no such operand: LLVM refuses other values, programs that ran on hardware have them"),
     Ignored("VOPD VOPDX VOPDY", "VSRCX1 VSRCY1", "a half with one source: LLVM refuses other values, programs that ran on hardware have them"),
+    Ignored("DS VDS", "OFFSET0 OFFSET1", "a lane bit whose AND, OR and XOR bits do what plainer ones do", "DS_SWIZZLE_B32", "swizzle"),
     Ignored("LDSDIR VDSDIR", "ATTR ATTR_CHAN", "no attribute"),
     Ignored("VIMAGE VSAMPLE", "VADDR1 VADDR2 VADDR3", "addresses that the dimension does not have", "", "no image address"),
     Ignored("EXP VEXPORT", "VSRC0 VSRC1 VSRC2 VSRC3", "a component that is not exported", "", "not exported"),
     Ignored("VOP3", "OP_SEL", "the half of a source that is no VGPR", "V_CNDMASK_B16", "no half"),
+)  # fmt: skip
+
+
+#: What assemblers say (a pattern of `AsmError.message`) about text of words that decoders take, and why.
+UNASSEMBLED = (
+    (r"reads \d+ scalar registers or literals; at most \d are possible", "more than the constant bus carries: the word says it, hardware cannot"),
+    (r"sources v\d+ and v\d+ of the halves share a register bank", "halves of a pair read in one cycle: the word says it, hardware cannot"),
 )  # fmt: skip
 
 
@@ -98,8 +106,20 @@ def no_half(f: Fields, field: str) -> int:
     return sum(1 << i for i in (0, 1) if f.get(f"SRC{i}", FIRST_VGPR) < FIRST_VGPR)
 
 
+#: (AND, OR, XOR) bits that assemblers write for a lane bit: 0, 1, as it is, inverted.
+PLAIN_SWIZZLES = ((0, 0, 0), (0, 1, 0), (1, 0, 0), (1, 0, 1))
+
+
+def swizzle(f: Fields, field: str) -> int:
+    """All bits of the lane bits that are not written plainly."""
+    offset = f["OFFSET1"] << 8 | f["OFFSET0"]
+    odd = [i for i in range(5) if tuple(offset >> i + at & 1 for at in (0, 5, 10)) not in PLAIN_SWIZZLES]
+    bits = 0 if offset >> 15 else sum(0x421 << i for i in odd)
+    return bits & 255 if field == "OFFSET0" else bits >> 8
+
+
 #: Condition -> (fields, field) -> bits of the field that are passed over.
 CONDITIONS: Mapping[str, Callable[[Fields, str], int]] = {
     "no return": no_return, "no vector address": no_vector_address, "no buffer address": no_buffer_address,
-    "not exported": not_exported, "no half": no_half,
+    "not exported": not_exported, "no half": no_half, "swizzle": swizzle,
 }  # fmt: skip
