@@ -12,9 +12,10 @@ Source:  README "Hardware facts" of the ISA facts (FLAT/GLOBAL, DS, SMEM, MUBUF)
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from stuntgpu.isa.abi.targets import LDS_APERTURE, SCRATCH_APERTURE
+from stuntgpu.isa.arch import ARCHES
 from stuntgpu.isa.errors import Unmodelled
 
 M32, M64 = 0xFFFF_FFFF, 0xFFFF_FFFF_FFFF_FFFF
@@ -97,6 +98,15 @@ class Buffer:
             add_lane=bool(words >> 119 & 1),
             check=words >> 124 & 3,
         )
+
+
+def buffer_of(arch: str, words: int, has_index: bool) -> Buffer:
+    """The descriptor as an arch reads it. GFX9 has no OOB_SELECT: with a stride and an index the records
+    are counted, else the bytes; of its two swizzle bits one is about caches only."""
+    v = Buffer.of(words)
+    if ARCHES[arch].dialect != "gfx9":
+        return v
+    return replace(v, swizzled=bool(words >> 63 & 1), check=1 if v.stride and has_index else 3)
 
 
 @dataclass(frozen=True, slots=True)

@@ -22,6 +22,10 @@ SEGMENTS: Mapping[str, str] = {
 }  # fmt: skip
 
 
+#: S_SCRATCH_*: offsets count the dword of one lane among 64, as GFX9's manuals say of scalar scratch.
+SCRATCH_UNIT = 64
+
+
 @dataclass(frozen=True, slots=True)
 class MemoryFields:
     """One instruction's address parts.
@@ -30,6 +34,7 @@ class MemoryFields:
     base          SMEM: first register of the base; buffers: of the descriptor.
     soffset       scalar register added, None where there is none (buffers have an operand instead).
     index, offen  buffers: VADDR holds an index, an offset.
+    scale         SMEM: bytes of one unit of soffset.
     returns       an atomic gives back the old value.
     """
 
@@ -42,6 +47,7 @@ class MemoryFields:
     index: bool = False
     offen: bool = False
     returns: bool = False
+    scale: int = 1
 
 
 def segment(inst: Inst) -> str:
@@ -94,7 +100,8 @@ def _scalar(inst: Inst, target: Arch) -> MemoryFields:
         offset = offset if f["IMM"] else 0
     elif soffset == target.null:
         soffset = None
-    return MemoryFields("scalar", offset, base=f["SBASE"] << 1, soffset=soffset, returns=_returns(f))
+    scale = SCRATCH_UNIT if inst.name.startswith("S_SCRATCH_") else 1
+    return MemoryFields("scalar", offset * scale, base=f["SBASE"] << 1, soffset=soffset, returns=_returns(f), scale=scale)
 
 
 def _buffer(inst: Inst, target: Arch) -> MemoryFields:

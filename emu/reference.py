@@ -19,6 +19,7 @@ from stuntgpu.emu.step import Step, build
 from stuntgpu.emu.wave import WORKGROUP_BARRIERS, Group, Wave
 from stuntgpu.isa.decode import DecodeError, decode
 from stuntgpu.isa.errors import Unmodelled
+from stuntgpu.isa.inst import Inst
 
 QUANTUM = 64  # instructions of one turn
 RESIDENT = 16  # workgroups that run at the same time
@@ -36,6 +37,7 @@ class Reference:
     def __init__(self, arch: str) -> None:
         self.arch, self.row = arch, state.wavefront(arch)
         self._steps: dict[bytes, Step] = {}
+        self._shifted: dict[tuple[Inst, int], Step] = {}
 
     def run(self, space: AddressSpace, launch: Launch, options: RunOptions) -> Stats:
         """Run one dispatch to its end. Raises KernelFault, Unmodelled."""
@@ -57,6 +59,8 @@ class Reference:
     def step(self, w: Wave) -> None:
         """Execute the instruction at the wave's PC."""
         step = self._fetch(w)
+        if w.mode_bits >> state.MODE_GPR_INDEX & 1 and self.row.has_gpr_index and step.inst.base.startswith("VOP"):
+            step = self._indexed(w, step.inst)
         w.executed += 1
         here = w.pc
         try:
@@ -79,6 +83,14 @@ class Reference:
         if step is None:
             step = self._steps[code] = self._build(w, code)
         w.inst = step.inst
+        return step
+
+    def _indexed(self, w: Wave, inst: Inst) -> Step:
+        """The instruction with the VGPR numbers that M0 makes of its own."""
+        key = inst, w.sgprs[self.row.m0] & 0xF0FF
+        step = self._shifted.get(key)
+        if step is None:
+            step = self._shifted[key] = build(*key)
         return step
 
     def _build(self, w: Wave, code: bytes) -> Step:

@@ -45,6 +45,7 @@ class Wavefront:
     has_dx10_clamp  MODE has DX10_CLAMP and IEEE (else both behave as set, and unset).
     hwregs          hardware register id -> name, as emu/wave.py and emu/native/core.c know it.
     n_accvgprs      accumulation registers of a lane.
+    has_gpr_index   MODE[27] makes M0 shift the VGPR numbers of vector instructions.
     bank            which of the C core's tables of hardware registers says the same.
     """
 
@@ -56,6 +57,7 @@ class Wavefront:
     hwregs: Mapping[int, str]
     bank: int
     n_accvgprs: int = 0
+    has_gpr_index: bool = False
 
 
 _GFX11_HWREGS = {
@@ -78,9 +80,9 @@ WAVEFRONTS: Mapping[str, Wavefront] = {
     "gfx1100": Wavefront("gfx1100", null=124, m0=125, ids_in_ttmp=False, has_dx10_clamp=True, hwregs=_GFX11_HWREGS, bank=0),
     "gfx1201": Wavefront("gfx1201", null=124, m0=125, ids_in_ttmp=True, has_dx10_clamp=False, hwregs=_GFX12_HWREGS, bank=1),
     "gfx942": Wavefront("gfx942", null=-1, m0=124, ids_in_ttmp=False, has_dx10_clamp=True, hwregs=_GFX9_HWREGS, bank=2,
-                        n_accvgprs=256),
+                        n_accvgprs=256, has_gpr_index=True),
     "gfx950": Wavefront("gfx950", null=-1, m0=124, ids_in_ttmp=False, has_dx10_clamp=True, hwregs=_GFX9_HWREGS, bank=2,
-                        n_accvgprs=256),
+                        n_accvgprs=256, has_gpr_index=True),
 }
 
 
@@ -95,7 +97,7 @@ def wavefront(arch: str) -> Wavefront:
 
 MODE_ROUND_F32, MODE_ROUND_F16_F64 = 0, 2  # bit offsets of two-bit fields
 MODE_DENORM_F32, MODE_DENORM_F16_F64 = 4, 6
-MODE_DX10_CLAMP, MODE_IEEE, MODE_FP16_OVFL = 8, 9, 23  # bit numbers
+MODE_DX10_CLAMP, MODE_IEEE, MODE_FP16_OVFL, MODE_GPR_INDEX = 8, 9, 23, 27  # bit numbers
 
 #: Values of a round field, by name of `ir.Round`.
 ROUNDS = ("rne", "rup", "rdn", "rtz")
@@ -277,7 +279,7 @@ def _initial_sgprs(row: Wavefront, launch: Launch, group: Workgroup, wave: int) 
     sgprs = dict(enumerate(launch.user_sgprs[: rsrc2.user_sgprs]))
     x, y, z = group.id
     if row.ids_in_ttmp:
-        return sgprs | {TTMP0 + 9: x, TTMP0 + 7: y | z << 16}
+        return sgprs | {TTMP0 + 9: x, TTMP0 + 7: y | z << 16, TTMP0 + 8: wave << 25}
     enabled = [v for v, on in zip(group.id, (rsrc2.id_x, rsrc2.id_y, rsrc2.id_z), strict=True) if on]
     if rsrc2.workgroup_info:
         n_waves = -(-group.items // launch.wave_lanes)

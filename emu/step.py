@@ -9,7 +9,7 @@ Errors:  Unmodelled (from decode tables, semantics, operands) when the step is b
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 from stuntgpu.emu import address as at
@@ -18,6 +18,7 @@ from stuntgpu.emu import operand as access
 from stuntgpu.emu import state
 from stuntgpu.emu.dpp import Dpp, dpp_of
 from stuntgpu.emu.interp import Body, Results, body_of
+from stuntgpu.emu.lds_loads import store_to_lds, transpose
 from stuntgpu.emu.matrix import wmma
 from stuntgpu.emu.mfma import ENCODINGS as MFMA_ENCODINGS
 from stuntgpu.emu.mfma import mfma
@@ -115,27 +116,52 @@ class Half:
             commit(w, results)
         if w.kept_back:
             w.flush_registers()
-        if w.action is not None and w.action[0] == "wmma":
-            w.action = None
-            multiply = mfma if self.inst.base in MFMA_ENCODINGS else wmma
-            multiply(w, self.inst, self.operands)
+        if w.action is not None and w.action[0] in _AFTER:
+            (action, args), w.action = w.action, None
+            _AFTER[action](w, self, args)
+
+
+def _multiply(w: Wave, half: Half, args: Sequence[int]) -> None:
+    multiply = mfma if half.inst.base in MFMA_ENCODINGS else wmma
+    multiply(w, half.inst, half.operands)
+
+
+def _transpose(w: Wave, half: Half, args: Sequence[int]) -> None:
+    """The operand is what the load wrote."""
+    transpose(w, next(o for o in half.operands if o.is_written), args[0])
+
+
+#: Actions on the vector registers an instruction names.
+_AFTER: Mapping[str, Callable[[Wave, Half, Sequence[int]], None]] = {"wmma": _multiply, "transpose": _transpose}
 
 
 # ---------------------------------------------------------------- building
 
 
-def build(inst: Inst) -> Step:
-    """The step of a decoded instruction. Raises Unmodelled."""
+def build(inst: Inst, index: int = 0) -> Step:
+    """The step of a decoded instruction. index: M0 while MODE says that it shifts VGPR numbers. Raises Unmodelled."""
     parts = (inst,) if inst.x is None or inst.y is None else (inst.x, inst.y)
-    return Step(inst, inst.size, tuple(_Builder(part).half() for part in parts))
+    return Step(inst, inst.size, tuple(_Builder(part, index).half() for part in parts))
+
+
+#: Bit of M0 that says whether an operand's register number is indexed.
+_INDEX_BITS = {"S0": 12, "S1": 13, "S2": 14, "D0": 15}
+
+
+def indexed(op: Operand, index: int) -> Operand:
+    """An operand in GPR index mode: M0[7:0] is added to its VGPR number where M0[15:12] says so."""
+    bit = _INDEX_BITS.get(op.role)
+    if op.kind is not Kind.VGPR or bit is None or not index >> bit & 1:
+        return op
+    return replace(op, reg=(op.reg + (index & 0xFF)) % state.N_VGPRS)
 
 
 class _Builder:
-    def __init__(self, inst: Inst) -> None:
+    def __init__(self, inst: Inst, index: int) -> None:
         self.inst = inst
         self.sem: Semantics = semantics(inst.arch, inst.name)
         self.body = body_of(inst.arch, inst.name)
-        self.operands = operands(inst)
+        self.operands = tuple(indexed(o, index) for o in operands(inst))
         self.row = state.wavefront(inst.arch)
         self.raw = inst.name in RAW_MODIFIERS
         self.lane = self.body.scope == "lane"
@@ -225,6 +251,8 @@ class _Builder:
         op = self.find(name, written=True)
         if op is None or (name == "RETURN_DATA" and not self.returns()):
             return None
+        if name == "VDATA" and self.inst.fields.get("LDS"):
+            return lambda w, r: store_to_lds(w, self.inst, r[name], width)
         if not self.lane:
             scalar = _wave_store(self.inst, op)
             return lambda w, r: scalar(w, r[name]) if name in r else None
@@ -342,13 +370,13 @@ def _scalar_address(inst: Inst, m: MemoryFields) -> Fill:
     base, offset, soffset = m.base, m.offset, m.soffset
 
     def moved(w: Wave) -> int:
-        return 0 if soffset is None else w.read_scalar(soffset, 1)
+        return 0 if soffset is None else w.read_scalar(soffset, 1) * m.scale
 
     if "_BUFFER_" not in inst.name:
         return lambda w: at.scalar(w.read_scalar(base, 2), moved(w), offset)
 
     def buffer(w: Wave) -> int:
-        place = at.scalar_buffer(at.Buffer.of(w.read_scalar(base, 4)), moved(w) + offset)
+        place = at.scalar_buffer(at.buffer_of(inst.arch, w.read_scalar(base, 4), False), moved(w) + offset)
         w.segment, w.accesses = "buffer", {None: place}
         return place.address
 
@@ -366,7 +394,7 @@ def _buffer_address(inst: Inst, m: MemoryFields, ops: tuple[Operand, ...]) -> Fi
 
     def fill(w: Wave) -> list[int]:
         words = w.read_scalar(resource, 4)
-        v, s = at.Buffer.of(words), moved(w)
+        v, s = at.buffer_of(inst.arch, words, has_index), moved(w)
         if is_typed:
             w.typed = formats.of_instruction(inst.arch, inst.name, inst.fields, words)
         nothing = [0] * w.lanes

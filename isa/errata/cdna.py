@@ -51,6 +51,8 @@ def _moves() -> tuple[Erratum | Own | Same, ...]:
 def _halves() -> tuple[Erratum, ...]:
     says, does = "joins the result with the other half by hand", "one 16-bit result; CDNA's executor keeps or clears the rest"
     rows = {
+        "V_MADMK_F16": "(set D0 (fadd.f16 (fmul.f16 S0:16 (trunc:16 SIMM32:32)) S1:16))",
+        "V_MADAK_F16": "(set D0 (fadd.f16 (fmul.f16 S0:16 S1:16) (trunc:16 SIMM32:32)))",
         "V_MAC_F16": "(set D0 (fadd.f16 (fmul.f16 S0:16 S1:16) D0:16))",
         "V_MAD_LEGACY_F16": "(set D0 (fadd.f16 (fmul.f16 S0:16 S1:16) S2:16))",
         "V_FMA_LEGACY_F16": "(set D0 (fma.f16 S0:16 S1:16 S2:16))",

@@ -1,0 +1,38 @@
+"""What memory instructions of CDNA do beside loading a VGPR: loads whose data goes to LDS, loads that transpose.
+
+Units:   bytes; elements in bits.
+Source:  README "Hardware facts" of the ISA facts (LDS loads); ir.ACTIONS for the transposition.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from stuntgpu.emu.operand import dwords, following, register
+from stuntgpu.emu.wave import Wave
+from stuntgpu.isa.inst import Inst, Operand
+
+LANES_OF_A_MATRIX = 16
+
+
+def store_to_lds(w: Wave, inst: Inst, values: Mapping[int, int], width: int) -> None:
+    """A buffer load with the LDS bit: each lane's dwords at M0[15:0] + offset + lane * their size."""
+    size = max(4, width // 8)
+    base = (w.sgprs[w.row.m0] & 0xFFFF) + inst.fields["OFFSET"]
+    for lane, value in values.items():
+        w.store("LDS", lane, base + lane * size, size, value)
+
+
+def transpose(w: Wave, op: Operand, bits: int) -> None:
+    """The elements of every sixteen lanes' registers, taken as rows of 16, become columns: lane i gets column i."""
+    registers = [w.vgprs[following(register(op), i)] for i in range(dwords(op))]
+    count, mask, active = op.bits // bits, (1 << bits) - 1, set(w.active)
+    for first in range(0, w.lanes, LANES_OF_A_MATRIX):
+        lanes = range(first, first + LANES_OF_A_MATRIX)
+        whole = [sum(r[lane] << 32 * i for i, r in enumerate(registers)) for lane in lanes]
+        elements = [value >> bits * e & mask for value in whole for e in range(count)]
+        for column, lane in enumerate(lanes):
+            if lane in active:
+                value = sum(x << bits * row for row, x in enumerate(elements[column::LANES_OF_A_MATRIX]))
+                for i, r in enumerate(registers):
+                    r[lane] = value >> 32 * i & 0xFFFF_FFFF
