@@ -158,7 +158,7 @@ def _rounded(value: float, low: int, high: int) -> int:
     """Nearest integer, ties to even, within bounds; NaN gives 0."""
     if value != value:
         return 0
-    return int(round(max(float(low), min(float(high), value))))
+    return round(max(float(low), min(float(high), value)))
 
 
 def store(f: Format, value: int, bits: int) -> int:

@@ -247,7 +247,8 @@ class Handler(ABC):
         if x.file == "MESSAGE":
             return self.read_message(index)
         if x.file == "BARRIER":
-            raise Unmodelled(self.form.arch, f"{self.form.name} (state of barriers)", "emu/handler_base.py")
+            fn, n = self.helper(layout.BARRIER_STATE), self.e.zext(index, 32)
+            return self.e.inst(f"call i32 {fn}(ptr %w, i32 {n.ref})", 32)
         if x.file == "SGPR" or lane is None:
             return self.sgpr(index)
         return Value(self.load("i32", self.vgpr_at(index, lane), 4), 32)
@@ -290,6 +291,11 @@ class Handler(ABC):
 
     def do(self, s: Do, args: Sequence[Value], mask: Value | None) -> None:
         if s.action in ("nop", "memory_barrier", "sendmsg"):
+            return
+        if s.action in layout.BARRIER_ACTIONS:
+            fn, which = self.helper(layout.BARRIER_ACTION), layout.BARRIER_ACTIONS.index(s.action)
+            number, count = (self.e.zext(a, 32).ref for a in (*args, *[self.e.const(0, 32)] * 2)[:2])
+            self.e.line(f"call void {fn}(ptr %w, i32 {which}, i32 {number}, i32 {count})")
             return
         raise Unmodelled(self.form.arch, f"action {s.action} inside {self.form.name}", "emu/handlers.py")
 

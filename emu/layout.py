@@ -5,7 +5,7 @@ Units:   bytes.
 
 from __future__ import annotations
 
-WAVE_BYTES = 1416
+WAVE_BYTES = 1496
 RECORD_BYTES = 64
 
 # Wave
@@ -21,7 +21,7 @@ R_FN, R_PC, R_TARGET, R_ORDINAL, R_SIZE, R_OP = 0, 8, 16, 24, 28, 32
 N_OPS = 8
 
 # Status codes of handlers
-YIELD, END, BARRIER, JUMP, MODE_CHANGED, FAULT, HALT = range(7)
+YIELD, END, BARRIER, JUMP, MODE_CHANGED, FAULT, HALT, SPLIT_BARRIER = range(8)
 
 #: Kind of address, in the order of the helper table (loads, then stores, by size).
 KINDS = ("base32", "addr64", "flat", "array", "scratch", "lds", "buffer")
@@ -29,7 +29,9 @@ SIZES = (1, 2, 4, 8, 12, 16)
 RESOLVE = {"global": 84, "flat": 85, "scratch": 86, "lds": 87}
 HWREG, SET_HWREG, WMMA, SETTLE = 88, 89, 90, 91
 STORE_PAIR = {4: 92, 8: 93}
-MESSAGE = 94
+MESSAGE, BARRIER_ACTION, BARRIER_STATE = 94, 95, 96
+#: Actions of the barrier helper, in the C core's order.
+BARRIER_ACTIONS = ("barrier_signal", "barrier_init", "barrier_join", "barrier_leave")
 
 
 def access_helper(kind: str, size: int, store: bool) -> int:

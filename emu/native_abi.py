@@ -6,7 +6,7 @@ Mirrors emu/native/core.h and core.c; tests compare the sizes.
 from __future__ import annotations
 
 import ctypes
-from ctypes import c_int, c_int64, c_uint8, c_uint32, c_uint64, c_void_p
+from ctypes import c_int, c_int32, c_int64, c_uint8, c_uint32, c_uint64, c_void_p
 from functools import lru_cache
 from pathlib import Path
 
@@ -18,7 +18,7 @@ MAX_VARIANTS = 32
 RUN_DONE, RUN_SLICE, RUN_CODE, RUN_MODE, RUN_FAULT, RUN_MEMORY = range(6)
 
 C_HANDLERS = (
-    "sg_op_endpgm", "sg_op_halt", "sg_op_barrier", "sg_op_yield", "sg_op_illegal", "sg_op_unmodelled",
+    "sg_op_endpgm", "sg_op_halt", "sg_op_barrier", "sg_op_barrier_wait", "sg_op_yield", "sg_op_illegal", "sg_op_unmodelled",
     "sg_op_trap", "sg_op_goto", "sg_op_undecoded", "sg_op_nop",
 )  # fmt: skip
 
@@ -66,6 +66,7 @@ class CWave(ctypes.Structure):
         ("fault_argument", c_uint32), ("waves_in_group", c_uint32), ("trapsts", c_uint32), ("executed", c_uint64),
         ("quantum", c_int64), ("bounce", c_uint8 * 64), ("bounce_size", c_uint32),
         ("bounce_lane", c_uint32), ("bounce_offset", c_uint32), ("pad", c_uint32), ("recent", CRegion * 4), ("newest", c_uint64),
+        ("barriers", c_uint8 * 64), ("wave_bytes", c_uint32), ("named", c_int32), ("complete", c_uint32), ("waits_for", c_uint32),
     )
 
 

@@ -19,7 +19,7 @@ from stuntgpu.emu.forms import row
 from stuntgpu.isa.decode import DecodeError, decode
 from stuntgpu.isa.errors import Unmodelled
 from stuntgpu.isa.inst import Inst
-from stuntgpu.isa.ir import Do, Semantics
+from stuntgpu.isa.ir import Do, If, Semantics, dump_expr
 
 if TYPE_CHECKING:
     from stuntgpu.emu.records import Variant
@@ -78,11 +78,12 @@ class Pool:
 # ---------------------------------------------------------------- one instruction
 
 
-def action_of(sem: Semantics) -> Do | None:
-    """The action of a row that does nothing else."""
-    if len(sem.body) == 1 and isinstance(sem.body[0], Do):
-        return sem.body[0]
-    return None
+def action_of(sem: Semantics, fields: Mapping[str, int]) -> Do | None:
+    """The action of a row that does nothing else; where bit 0 of SIMM16 asks for it, of this instruction."""
+    body = sem.body
+    if len(body) == 1 and isinstance(body[0], If) and dump_expr(body[0].cond) == "(trunc:1 SIMM16:16)":
+        body = body[0].then if fields["SIMM16"] & 1 else (*body[0].other, Do("nop"))[:1]
+    return body[0] if len(body) == 1 and isinstance(body[0], Do) else None
 
 
 def is_elided(code: Code) -> bool:
@@ -93,7 +94,7 @@ def is_elided(code: Code) -> bool:
         sem = row(code.inst.arch, code.inst.name).sem
     except Unmodelled:
         return False
-    action = action_of(sem)
+    action = action_of(sem, code.inst.fields)
     if action is None:
         return not sem.body
     if action.action == "sendmsg":
@@ -130,7 +131,7 @@ def ends_run(inst: Inst) -> bool:
     if inst.x is not None:
         return False
     try:
-        action = action_of(row(inst.arch, inst.name).sem)
+        action = action_of(row(inst.arch, inst.name).sem, inst.fields)
     except Unmodelled:
         return True
     return action is not None and action.action in ("endpgm", "illegal")

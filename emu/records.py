@@ -34,7 +34,7 @@ from stuntgpu.isa.operands import operands
 
 _C_HANDLERS = {
     "endpgm": "sg_op_endpgm", "barrier": "sg_op_barrier", "sleep": "sg_op_yield", "trap": "sg_op_trap",
-    "halt": "sg_op_halt", "illegal": "sg_op_illegal",
+    "halt": "sg_op_halt", "illegal": "sg_op_illegal", "barrier_wait": "sg_op_barrier_wait",
 }  # fmt: skip
 
 #: VGPR slot beyond the architectural ones: holds half of a VOPD pair for a moment.
@@ -68,13 +68,11 @@ def works_of(code: Code, lanes: int, mode: int, pool: Pool) -> list[Work]:
 
 def _single(inst: Inst, lanes: int, mode: int, pool: Pool) -> Work:
     sem = row(inst.arch, inst.name).sem
-    action = action_of(sem)
+    action = action_of(sem, inst.fields)
     if action is not None and action.action in _C_HANDLERS:
         return Work(None, _C_HANDLERS[action.action], inst.fields.get("SIMM16", 0) & 0xFF)
     if action is not None and action.action == "sendmsg":
         raise Unmodelled(inst.arch, f"s_sendmsg 0x{inst.fields['SIMM16']:x}", "emu/program.py")
-    if inst.name == "S_SETHALT":
-        return Work(None, "sg_op_halt")
     return Work(bind(inst, lanes, mode, pool))
 
 

@@ -144,6 +144,7 @@ static void start_sgprs(const Worker *k, Wave *w, u32 n_waves) {
   if (l->ids_in_ttmp) {
     w->s[108 + 9] = w->group[0];
     w->s[108 + 7] = w->group[1] | w->group[2] << 16;
+    w->s[108 + 8] = w->wave_in_group << 25;
     return;
   }
   for (u32 i = 0; i < 3; i++)
@@ -187,6 +188,9 @@ static void blank_wave(const Worker *k, Wave *w, Slot *slot, u32 group, u32 numb
   w->group_index = group;
   w->wave_in_group = number;
   w->waves_in_group = slot->n_waves;
+  w->wave_bytes = (u32)k->wave_bytes;
+  memset(&w->barriers, 0, sizeof w->barriers);
+  w->named = 0, w->complete = w->waits_for = 0;
   w->scratch_size = l->scratch_wave_bytes;
   w->scratch_va = l->scratch_va + (group * k->waves_per_group + number) * l->scratch_wave_bytes;
   if (w->scratch_size)
@@ -312,6 +316,8 @@ static int run_wave(Worker *k, Wave *w, int *why) {
         return w->state = WAVE_HALTED;
       case ST_BARRIER:
         return w->state = WAVE_AT_BARRIER;
+      case ST_SPLIT:
+        return w->state = WAVE_AT_SPLIT;
       case ST_YIELD:
         return STEP_YIELD;
       case ST_MODE:
@@ -335,12 +341,84 @@ static u64 draw(Worker *k) {
   return k->random;
 }
 
+/* ---------------------------------------------------------------- split barriers */
+
+static Wave *sibling(Wave *w, u32 i) {
+  return (Wave *)((u8 *)w + ((i64)i - (i64)w->wave_in_group) * (i64)w->wave_bytes);
+}
+static u32 barrier_index(i32 number) { return (u32)number % N_BARRIERS; }
+static int is_of_workgroup(i32 number) { return number == -1 || number == -2; }
+static u32 barrier_bit(i32 number) { return number < 0 ? (u32)-number : 0; }
+static int belongs(const Wave *w, i32 number) {
+  return w->state != WAVE_ENDED && (is_of_workgroup(number) || w->named == number);
+}
+
+static u32 wanted(Wave *w, i32 number) {
+  u32 n = sibling(w, 0)->barriers.members[barrier_index(number)];
+  if (n)
+    return n;
+  for (u32 i = 0; i < w->waves_in_group; i++)
+    n += (u32)belongs(sibling(w, i), number);
+  return n;
+}
+
+/* Completes a barrier that has all its signals: sleepers wake, the others may pass later. */
+static void settle_barrier(Wave *w, i32 number) {
+  u8 *signals = &sibling(w, 0)->barriers.signals[barrier_index(number)];
+  u32 n = wanted(w, number), bit = barrier_bit(number);
+  if (*signals < (n ? n : 1))
+    return;
+  *signals = 0;
+  for (u32 i = 0; i < w->waves_in_group; i++) {
+    Wave *other = sibling(w, i);
+    if (!belongs(other, number))
+      continue;
+    if (other->waits_for == bit + 1)
+      other->state = WAVE_READY, other->waits_for = 0;
+    else
+      other->complete |= 1u << bit;
+  }
+}
+
+void sg_barrier(Wave *w, u32 action, i32 number, u32 count) {
+  Barriers *b = &sibling(w, 0)->barriers;
+  switch (action) {
+    case BARRIER_SIGNAL: b->signals[barrier_index(number)]++; settle_barrier(w, number); break;
+    case BARRIER_INIT: b->members[barrier_index(number)] = (u8)count; break;
+    case BARRIER_JOIN: w->named = number; break;
+    default: w->named = 0;
+  }
+}
+
+/* As S_GET_BARRIER_STATE reads it: signals [22:16], members [10:4], valid [0]. */
+u32 sg_barrier_state(Wave *w, i32 number) {
+  u32 n = wanted(w, number);
+  return (sibling(w, 0)->barriers.signals[barrier_index(number)] & 127u) << 16 | (n & 127) << 4 | (n > 0);
+}
+
+/* A wave ended: the others may have been waiting for it alone. */
+static void settle_all(Wave *w) {
+  for (i32 i = 1; i < N_BARRIERS - 2; i++)
+    if (sibling(w, 0)->barriers.signals[i])
+      settle_barrier(w, i);
+  for (i32 i = -2; i < 0; i++)
+    if (sibling(w, 0)->barriers.signals[barrier_index(i)])
+      settle_barrier(w, i);
+}
+
+static int any_ready(const Worker *k, Slot *slot) {
+  for (u32 i = 0; i < slot->n_waves; i++)
+    if (wave_of(k, slot, i)->state == WAVE_READY)
+      return 1;
+  return 0;
+}
+
 /* All waves that have not ended wait at the barrier: let them go. */
 static int open_barrier(Worker *k, Slot *slot) {
   u32 waiting = 0;
   for (u32 i = 0; i < slot->n_waves; i++) {
     u32 state = wave_of(k, slot, i)->state;
-    if (state == WAVE_READY)
+    if (state == WAVE_READY || state == WAVE_AT_SPLIT)
       return 0;
     waiting += state == WAVE_AT_BARRIER;
   }
@@ -365,13 +443,15 @@ static int run_group(Worker *k, Slot *slot, int *why) {
       if (state == STEP_STOP)
         return STEP_STOP;
       slot->n_ended += state == WAVE_ENDED;
+      if (state == WAVE_ENDED && slot->n_waves > 1)
+        settle_all(w);
       yielded += state == STEP_YIELD;
     }
     if (slot->n_ended == slot->n_waves) {
       slot->in_use = 0;
       return WAVE_ENDED;
     }
-    if (!open_barrier(k, slot) && yielded == 0) {
+    if (!open_barrier(k, slot) && yielded == 0 && !any_ready(k, slot)) {
       k->subject = wave_of(k, slot, 0);
       for (u32 i = 0; i < slot->n_waves; i++)
         if (wave_of(k, slot, i)->state == WAVE_HALTED)
@@ -452,6 +532,18 @@ SG_API i32 sg_op_endpgm(Wave *w, const Record *r) { return account(w, r, 1), ST_
 SG_API i32 sg_op_halt(Wave *w, const Record *r) { return account(w, r, 1), ST_HALT; }
 SG_API i32 sg_op_barrier(Wave *w, const Record *r) { return account(w, r, 1), w->next = r + 1, ST_BARRIER; }
 SG_API i32 sg_op_yield(Wave *w, const Record *r) { return account(w, r, 1), w->next = r + 1, ST_YIELD; }
+
+/* s_barrier_wait: op[0] is the low byte of SIMM16, 0xFF the workgroup's, 0xFE the trap handler's. */
+SG_API i32 sg_op_barrier_wait(Wave *w, const Record *r) {
+  u32 bit = r->op[0] == 0xFF ? 1 : r->op[0] == 0xFE ? 2 : 0;
+  if (w->complete >> bit & 1) {
+    w->complete &= ~(1u << bit);
+    return r[1].fn(w, r + 1);
+  }
+  account(w, r, 1);
+  w->next = r + 1, w->waits_for = bit + 1;
+  return ST_SPLIT;
+}
 
 static i32 stop(Wave *w, const Record *r, u32 kind) {
   account(w, r, 1);

@@ -56,6 +56,7 @@ enum {
   ST_MODE = 4,    /* float mode changed: continue at next, in the program variant of the mode */
   ST_FAULT = 5,   /* next is the faulting record */
   ST_HALT = 6,
+  ST_SPLIT = 7,   /* resume at next once the barrier it waits for is complete */
 };
 
 enum {
@@ -69,10 +70,16 @@ enum {
   FAULT_MISALIGNED = 7,
 };
 enum { ACCESS_READ = 1, ACCESS_WRITE = 2, ACCESS_ATOMIC = 3 };
-enum { WAVE_READY = 0, WAVE_AT_BARRIER = 1, WAVE_ENDED = 2, WAVE_HALTED = 3 };
+enum { WAVE_READY = 0, WAVE_AT_BARRIER = 1, WAVE_ENDED = 2, WAVE_HALTED = 3, WAVE_AT_SPLIT = 4 };
 
-enum { N_RECENT = 4 };
+enum { N_RECENT = 4, N_BARRIERS = 32 };
 enum { VGPR_BASE = 4096, N_VGPR_SLOTS = 260, SINK = 240, EXEC_NO = 126, VCC_NO = 106 };
+
+/* Split barriers by number: named ones from 1, -1 (workgroup) and -2 (trap) at the end. */
+typedef struct {
+  u8 signals[N_BARRIERS], members[N_BARRIERS]; /* members 0: as many as belong to it */
+} Barriers;
+enum { BARRIER_SIGNAL, BARRIER_INIT, BARRIER_JOIN, BARRIER_LEAVE };
 
 typedef struct Wave {
   u32 s[256]; /* scalar file by operand number; [240..255] swallow writes to NULL */
@@ -102,6 +109,11 @@ typedef struct Wave {
   u32 bounce_size, bounce_lane, bounce_offset, pad;
   Region recent[N_RECENT]; /* regions used last; stays from one wave of a slot to the next */
   u64 newest;
+  Barriers barriers; /* of the whole workgroup: those of its first wave count */
+  u32 wave_bytes;    /* from one wave of the workgroup to the next */
+  i32 named;         /* the named barrier it belongs to, 0: none */
+  u32 complete;      /* bit b: a barrier this wave may pass; 0 named, 1 workgroup, 2 trap */
+  u32 waits_for;     /* 1 + the bit it sleeps for, 0: none */
 } Wave;
 
 _Static_assert(sizeof(Record) == 64, "Record");
@@ -112,6 +124,8 @@ u8 *sg_scratch(Wave *w);
 u32 sg_hwreg(Wave *w, const Record *r, u32 id);
 void sg_wmma_nan(u32 lanes, u32 *sums, const u32 *rows, const u32 *columns);
 void sg_set_hwreg(Wave *w, const Record *r, u32 id, u32 value);
+void sg_barrier(Wave *w, u32 action, i32 number, u32 count);
+u32 sg_barrier_state(Wave *w, i32 number);
 u64 sg_message(Wave *w, const Record *r, u32 number);
 extern const void *const sg_helpers[];
 #endif

@@ -567,4 +567,5 @@ const void *const sg_helpers[] = {
     /* 84 */ (void *)resolve_global, (void *)resolve_flat, (void *)resolve_scratch, (void *)resolve_lds,
     /* 88 */ (void *)sg_hwreg, (void *)sg_set_hwreg, (void *)sg_wmma_nan, (void *)settle,
     /* 92 */ (void *)store_pair_4, (void *)store_pair_8, (void *)sg_message,
+    /* 95 */ (void *)sg_barrier, (void *)sg_barrier_state,
 };

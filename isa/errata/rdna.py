@@ -189,7 +189,7 @@ def _saturating() -> tuple[Erratum, ...]:
     }
     return (
         *(Erratum((n,), _WRAPS, _SATURATES, FACTS, body, test) for n, body in rows.items()),
-        *(Erratum((n,), "computes in 65 bits and wraps", "64 are enough; with CLAMP the result saturates", FACTS, body,
+        *(Erratum((n, n.replace("MAD_", "MAD_CO_")), "computes in 65 bits and wraps", "64 are enough; with CLAMP the result saturates", FACTS, body,
                   f"{TESTS}::test_mad_64_carry") for n, body in wide.items()),
     )
 

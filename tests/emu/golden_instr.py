@@ -20,12 +20,12 @@ from typing import Any, Protocol
 from stuntgpu.emu.launch import Executor, Launch, RunOptions
 from stuntgpu.emu.memory import AddressSpace
 from stuntgpu.emu.state import GOLDEN_MODE, WaveFinal, WaveInit, WaveRunner
+from stuntgpu.isa.asm import assemble, assemble_one
 
 CODE_VA = 0x2000_0000_0000
 KERNARG_VA = 0x2000_0010_0000
 OUT_VA = 0x2000_0020_0000
 SCRATCH_VA = 0x2000_1000_0000
-S_ENDPGM = bytes.fromhex("0000b0bf")
 LDS_BYTES = 0x10000
 SCRATCH_LANE_BYTES = 0x10000
 
@@ -34,6 +34,8 @@ Json = Any
 
 class GoldenExecutor(Executor, WaveRunner, Protocol):
     """What an executor must offer to run goldens."""
+
+    arch: str
 
 
 @dataclass(frozen=True)
@@ -85,10 +87,10 @@ class Memory:
         self.space.map(va, size, ctypes.addressof(block), name=name, keep=block)
         return block
 
-    def reset(self, code: bytes) -> None:
+    def reset(self, arch: str, code: bytes) -> None:
         for block in (self._code, self._kernarg, self._out, self._scratch):
             ctypes.memset(block, 0, len(block))
-        self.space.write(CODE_VA, code + S_ENDPGM)
+        self.space.write(CODE_VA, code + assemble_one(arch, "s_endpgm"))
         self.space.write(KERNARG_VA, struct.pack("<Q", OUT_VA))
 
     def out(self) -> bytes:
@@ -113,9 +115,20 @@ def run(executor: GoldenExecutor, memory: Memory, golden: Golden) -> WaveFinal:
     """Run the body; memory starts as the goldens say."""
     if golden.lanes > golden.wave:
         return _run_kernel(executor, memory, golden)
-    memory.reset(golden.code)
+    memory.reset(executor.arch, golden.code)
     return executor.run_wave(memory.space, CODE_VA, initial(golden), golden.wave, LDS_BYTES, SCRATCH_VA,
                              SCRATCH_LANE_BYTES * golden.wave)
+
+
+def frame(arch: str, golden: Golden) -> tuple[bytes, bytes]:
+    """Prologue and epilogue. Programs carried over from RDNA3 came with code of RDNA3; theirs is rebuilt."""
+    if not arch.startswith("gfx12"):
+        return golden.frame
+    stores = [f"global_store_b32 v240, v{i}, s[92:93] offset:{4 * golden.lanes * i}" for i in range(N_STORED_VGPRS)]
+    zeros = [f"v_mov_b32 v{i}, 0" for i in range(N_STORED_VGPRS)] + [f"s_mov_b32 s{i}, 0" for i in range(16)]
+    before = ["s_mov_b32 s80, s0", "s_mov_b32 s81, s1", "v_mov_b32 v255, v0", *zeros, "s_mov_b32 vcc_lo, 0"]
+    after = ["s_mov_b32 exec_lo, -1", "s_load_b64 s[92:93], s[80:81], 0x0", "v_lshlrev_b32 v240, 2, v255", *stores]
+    return assemble(arch, "\n".join(before)), assemble(arch, "\n".join(after))
 
 
 N_STORED_VGPRS = 16  # the frame's epilogue stores v0..v15, all lanes of one register together
@@ -123,8 +136,8 @@ N_STORED_VGPRS = 16  # the frame's epilogue stores v0..v15, all lanes of one reg
 
 def _run_kernel(executor: GoldenExecutor, memory: Memory, golden: Golden) -> WaveFinal:
     """Several waves: run as a workgroup of a kernel whose epilogue stores the registers to memory."""
-    prologue, epilogue = golden.frame
-    memory.reset(prologue + golden.code + epilogue)
+    prologue, epilogue = frame(executor.arch, golden)
+    memory.reset(executor.arch, prologue + golden.code + epilogue)
     rsrc1 = (GOLDEN_MODE & 0xFF) << 12 | 1 << 21 | 1 << 23
     kernarg = (KERNARG_VA & 0xFFFF_FFFF, KERNARG_VA >> 32)
     n = golden.lanes
