@@ -48,7 +48,7 @@ def is_float(fmt: str) -> bool:
 
 def element(fmt: str) -> str:
     """Element of a packed or matrix format: "f16x2" -> "f16", "wmma_dc_f32" -> "f32"."""
-    return fmt.partition("x")[0].rpartition("_")[2] if "_" in fmt or "x" in fmt else fmt
+    return fmt.rpartition("_")[2].partition("x")[0]
 
 
 def inline_integer(number: int) -> int | None:
