@@ -17,7 +17,6 @@ from functools import lru_cache
 
 from stuntgpu.emu import layout, state
 from stuntgpu.emu.dpp import Dpp, dpp_of
-from stuntgpu.emu.memory_fields import MemoryFields, memory_fields, offset16, segment
 from stuntgpu.isa.errors import Unmodelled
 from stuntgpu.isa.inst import Inst, Kind, Operand
 from stuntgpu.isa.ir import (
@@ -33,6 +32,7 @@ from stuntgpu.isa.ir import (
     expressions,
     statements,
 )
+from stuntgpu.isa.memory_fields import MemoryFields, memory_fields, offset16, segment
 from stuntgpu.isa.operands import operands
 from stuntgpu.isa.semantics import RAW_MODIFIERS, is_atomic, semantics
 

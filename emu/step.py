@@ -13,21 +13,20 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from stuntgpu.emu import address as at
-from stuntgpu.emu import formats
+from stuntgpu.emu import formats, state
 from stuntgpu.emu import operand as access
-from stuntgpu.emu import state
 from stuntgpu.emu.dpp import Dpp, dpp_of
 from stuntgpu.emu.interp import Body, Results, body_of
 from stuntgpu.emu.lds_loads import store_to_lds, transpose
 from stuntgpu.emu.matrix import wmma
 from stuntgpu.emu.mfma import ENCODINGS as MFMA_ENCODINGS
 from stuntgpu.emu.mfma import mfma
-from stuntgpu.emu.memory_fields import MemoryFields, memory_fields, offset16
-from stuntgpu.emu.memory_fields import segment as segment_of
 from stuntgpu.emu.wave import Wave
 from stuntgpu.isa.errors import Unmodelled
 from stuntgpu.isa.inst import Inst, Kind, Operand
 from stuntgpu.isa.ir import UNIFORM, Semantics
+from stuntgpu.isa.memory_fields import MemoryFields, memory_fields, offset16
+from stuntgpu.isa.memory_fields import segment as segment_of
 from stuntgpu.isa.operands import operands
 from stuntgpu.isa.semantics import RAW_MODIFIERS, is_atomic, semantics
 
@@ -211,7 +210,7 @@ class _Builder:
 
     def packed(self, op: Operand) -> bool:
         """Whether OP_SEL and OP_SEL_HI pick the two parts of an operand."""
-        pair = op.bits == 32 and op.fmt.endswith("x2") or op.fmt == "f32x2"
+        pair = (op.bits == 32 and op.fmt.endswith("x2")) or op.fmt == "f32x2"
         return self.inst.base == "VOP3P" and pair and op.role != "D0"
 
     def literal(self) -> int:

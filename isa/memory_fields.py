@@ -1,7 +1,7 @@
 """What the microcode fields of a memory instruction mean, whatever its generation calls them.
 
-Both tiers build addresses from this, so that a generation's spelling (OFFSET or IOFFSET, GLC or SC0 or
-TH, SRSRC or RSRC) and its enable bits are read in one place.
+Executors build addresses from this and operand facts name registers, so that a generation's spelling (OFFSET
+or IOFFSET, GLC or SC0 or TH, SRSRC or RSRC) and its enable bits are read in one place.
 
 Units:   offsets in bytes, signed; registers by operand number.
 """
