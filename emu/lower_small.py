@@ -44,6 +44,11 @@ def _widen(s: Small) -> Lower:
     return lower
 
 
+def widen_small(e: Emitter, s: Small, v: Value) -> Value:
+    """A small float as f32."""
+    return _widen(s)(e, Op("", (), 32), [v])
+
+
 def _magnitude_bits(e: Emitter, s: Small, mag: Value, random: Value | None) -> Value:
     """|x| rounded to the small format's magnitude, beyond its largest too (finite x)."""
     field = e.bin("lshr", mag, e.const(F32.man, 32))
