@@ -100,7 +100,8 @@ def role(base: str, name: str, operand: OperandSpec) -> str:
 def size(base: str, name: str, place: str, operand: OperandSpec) -> int:
     """Operand bits; a lane mask that holds one bit for each lane counts 1."""
     vector = base.startswith(("VOP", "VINTERP"))
-    if vector and is_mask(operand):
+    result = place == "D0" and name.startswith("V_CMP")  # CDNA's list says 64 bits of anything
+    if vector and (is_mask(operand) or result):
         per_lane = place in ("VCC", "D1") or name.startswith(("V_CMP", "V_DUAL_CNDMASK"))
         return 1 if per_lane else operand.size
     if vector and place == "EXEC" and operand.is_output:

@@ -816,204 +816,204 @@ VOP2|58|V_DOT8C_I32_I4|ENC_VOP2|dpp16 lit||D0=VDST:rw:vgpr:i32:32 S0=SRC0:r:src:
 VOP2|59|V_FMAC_F32|ENC_VOP2|dpp16 lit||D0=VDST:rw:vgpr:f32:32 S0=SRC0:r:src:f32:32 S1=VSRC1:r:vgpr:f32:32
 VOP2|60|V_PK_FMAC_F16|ENC_VOP2|dpp16 lit sdwa||D0=VDST:rw:vgpr:f16x2:32 S0=SRC0:r:src:f16x2:32 S1=VSRC1:r:vgpr:f16x2:32
 VOP2|61|V_XNOR_B32|ENC_VOP2|dpp16 lit sdwa||D0=VDST:w:vgpr:u32:32 S0=SRC0:r:src:u32:32 S1=VSRC1:r:vgpr:u32:32
-VOP3|16|V_CMP_CLASS_F32|ENC_VOP3|||D0=VDST:w:sreg:b64:64 S0=SRC0:r:src_nolit:f32:32 S1=SRC1:r:src_simple:b32:32
-VOP3|17|V_CMPX_CLASS_F32|ENC_VOP3|||D0=VDST:w:sdst:b64:64 S0=SRC0:r:src_nolit:f32:32 S1=SRC1:r:src_simple:b32:32 EXEC=-:w:sdst_exec:m64:1
-VOP3|18|V_CMP_CLASS_F64|ENC_VOP3|||D0=VDST:w:sreg:b64:64 S0=SRC0:r:src_nolit:f64:64 S1=SRC1:r:src_simple:b32:32
-VOP3|19|V_CMPX_CLASS_F64|ENC_VOP3|||D0=VDST:w:sdst:b64:64 S0=SRC0:r:src_nolit:f64:64 S1=SRC1:r:src_simple:b32:32 EXEC=-:w:sdst_exec:m64:1
-VOP3|20|V_CMP_CLASS_F16|ENC_VOP3|||D0=VDST:w:sreg:b64:64 S0=SRC0:r:src_nolit:f16:16 S1=SRC1:r:src_simple:f16:16
-VOP3|21|V_CMPX_CLASS_F16|ENC_VOP3|||D0=VDST:w:sdst:b64:64 S0=SRC0:r:src_nolit:f16:16 S1=SRC1:r:src_simple:f16:16 EXEC=-:w:sdst_exec:m64:1
-VOP3|32|V_CMP_F_F16|ENC_VOP3|||D0=VDST:w:sreg:b64:64 S0=SRC0:r:src_nolit:f16:16 S1=SRC1:r:src_simple:f16:16
-VOP3|33|V_CMP_LT_F16|ENC_VOP3|||D0=VDST:w:sreg:b64:64 S0=SRC0:r:src_nolit:f16:16 S1=SRC1:r:src_simple:f16:16
-VOP3|34|V_CMP_EQ_F16|ENC_VOP3|||D0=VDST:w:sreg:b64:64 S0=SRC0:r:src_nolit:f16:16 S1=SRC1:r:src_simple:f16:16
-VOP3|35|V_CMP_LE_F16|ENC_VOP3|||D0=VDST:w:sreg:b64:64 S0=SRC0:r:src_nolit:f16:16 S1=SRC1:r:src_simple:f16:16
-VOP3|36|V_CMP_GT_F16|ENC_VOP3|||D0=VDST:w:sreg:b64:64 S0=SRC0:r:src_nolit:f16:16 S1=SRC1:r:src_simple:f16:16
-VOP3|37|V_CMP_LG_F16|ENC_VOP3|||D0=VDST:w:sreg:b64:64 S0=SRC0:r:src_nolit:f16:16 S1=SRC1:r:src_simple:f16:16
-VOP3|38|V_CMP_GE_F16|ENC_VOP3|||D0=VDST:w:sreg:b64:64 S0=SRC0:r:src_nolit:f16:16 S1=SRC1:r:src_simple:f16:16
-VOP3|39|V_CMP_O_F16|ENC_VOP3|||D0=VDST:w:sreg:b64:64 S0=SRC0:r:src_nolit:f16:16 S1=SRC1:r:src_simple:f16:16
-VOP3|40|V_CMP_U_F16|ENC_VOP3|||D0=VDST:w:sreg:b64:64 S0=SRC0:r:src_nolit:f16:16 S1=SRC1:r:src_simple:f16:16
-VOP3|41|V_CMP_NGE_F16|ENC_VOP3|||D0=VDST:w:sreg:b64:64 S0=SRC0:r:src_nolit:f16:16 S1=SRC1:r:src_simple:f16:16
-VOP3|42|V_CMP_NLG_F16|ENC_VOP3|||D0=VDST:w:sreg:b64:64 S0=SRC0:r:src_nolit:f16:16 S1=SRC1:r:src_simple:f16:16
-VOP3|43|V_CMP_NGT_F16|ENC_VOP3|||D0=VDST:w:sreg:b64:64 S0=SRC0:r:src_nolit:f16:16 S1=SRC1:r:src_simple:f16:16
-VOP3|44|V_CMP_NLE_F16|ENC_VOP3|||D0=VDST:w:sreg:b64:64 S0=SRC0:r:src_nolit:f16:16 S1=SRC1:r:src_simple:f16:16
-VOP3|45|V_CMP_NEQ_F16|ENC_VOP3|||D0=VDST:w:sreg:b64:64 S0=SRC0:r:src_nolit:f16:16 S1=SRC1:r:src_simple:f16:16
-VOP3|46|V_CMP_NLT_F16|ENC_VOP3|||D0=VDST:w:sreg:b64:64 S0=SRC0:r:src_nolit:f16:16 S1=SRC1:r:src_simple:f16:16
-VOP3|47|V_CMP_TRU_F16|ENC_VOP3|||D0=VDST:w:sreg:b64:64 S0=SRC0:r:src_nolit:f16:16 S1=SRC1:r:src_simple:f16:16
-VOP3|48|V_CMPX_F_F16|ENC_VOP3|||D0=VDST:w:sdst:b64:64 S0=SRC0:r:src_nolit:f16:16 S1=SRC1:r:src_simple:f16:16 EXEC=-:w:sdst_exec:m64:1
-VOP3|49|V_CMPX_LT_F16|ENC_VOP3|||D0=VDST:w:sdst:b64:64 S0=SRC0:r:src_nolit:f16:16 S1=SRC1:r:src_simple:f16:16 EXEC=-:w:sdst_exec:m64:1
-VOP3|50|V_CMPX_EQ_F16|ENC_VOP3|||D0=VDST:w:sdst:b64:64 S0=SRC0:r:src_nolit:f16:16 S1=SRC1:r:src_simple:f16:16 EXEC=-:w:sdst_exec:m64:1
-VOP3|51|V_CMPX_LE_F16|ENC_VOP3|||D0=VDST:w:sdst:b64:64 S0=SRC0:r:src_nolit:f16:16 S1=SRC1:r:src_simple:f16:16 EXEC=-:w:sdst_exec:m64:1
-VOP3|52|V_CMPX_GT_F16|ENC_VOP3|||D0=VDST:w:sdst:b64:64 S0=SRC0:r:src_nolit:f16:16 S1=SRC1:r:src_simple:f16:16 EXEC=-:w:sdst_exec:m64:1
-VOP3|53|V_CMPX_LG_F16|ENC_VOP3|||D0=VDST:w:sdst:b64:64 S0=SRC0:r:src_nolit:f16:16 S1=SRC1:r:src_simple:f16:16 EXEC=-:w:sdst_exec:m64:1
-VOP3|54|V_CMPX_GE_F16|ENC_VOP3|||D0=VDST:w:sdst:b64:64 S0=SRC0:r:src_nolit:f16:16 S1=SRC1:r:src_simple:f16:16 EXEC=-:w:sdst_exec:m64:1
-VOP3|55|V_CMPX_O_F16|ENC_VOP3|||D0=VDST:w:sdst:b64:64 S0=SRC0:r:src_nolit:f16:16 S1=SRC1:r:src_simple:f16:16 EXEC=-:w:sdst_exec:m64:1
-VOP3|56|V_CMPX_U_F16|ENC_VOP3|||D0=VDST:w:sdst:b64:64 S0=SRC0:r:src_nolit:f16:16 S1=SRC1:r:src_simple:f16:16 EXEC=-:w:sdst_exec:m64:1
-VOP3|57|V_CMPX_NGE_F16|ENC_VOP3|||D0=VDST:w:sdst:b64:64 S0=SRC0:r:src_nolit:f16:16 S1=SRC1:r:src_simple:f16:16 EXEC=-:w:sdst_exec:m64:1
-VOP3|58|V_CMPX_NLG_F16|ENC_VOP3|||D0=VDST:w:sdst:b64:64 S0=SRC0:r:src_nolit:f16:16 S1=SRC1:r:src_simple:f16:16 EXEC=-:w:sdst_exec:m64:1
-VOP3|59|V_CMPX_NGT_F16|ENC_VOP3|||D0=VDST:w:sdst:b64:64 S0=SRC0:r:src_nolit:f16:16 S1=SRC1:r:src_simple:f16:16 EXEC=-:w:sdst_exec:m64:1
-VOP3|60|V_CMPX_NLE_F16|ENC_VOP3|||D0=VDST:w:sdst:b64:64 S0=SRC0:r:src_nolit:f16:16 S1=SRC1:r:src_simple:f16:16 EXEC=-:w:sdst_exec:m64:1
-VOP3|61|V_CMPX_NEQ_F16|ENC_VOP3|||D0=VDST:w:sdst:b64:64 S0=SRC0:r:src_nolit:f16:16 S1=SRC1:r:src_simple:f16:16 EXEC=-:w:sdst_exec:m64:1
-VOP3|62|V_CMPX_NLT_F16|ENC_VOP3|||D0=VDST:w:sdst:b64:64 S0=SRC0:r:src_nolit:f16:16 S1=SRC1:r:src_simple:f16:16 EXEC=-:w:sdst_exec:m64:1
-VOP3|63|V_CMPX_TRU_F16|ENC_VOP3|||D0=VDST:w:sdst:b64:64 S0=SRC0:r:src_nolit:f16:16 S1=SRC1:r:src_simple:f16:16 EXEC=-:w:sdst_exec:m64:1
-VOP3|64|V_CMP_F_F32|ENC_VOP3|||D0=VDST:w:sreg:b64:64 S0=SRC0:r:src_nolit:f32:32 S1=SRC1:r:src_simple:f32:32
-VOP3|65|V_CMP_LT_F32|ENC_VOP3|||D0=VDST:w:sreg:b64:64 S0=SRC0:r:src_nolit:f32:32 S1=SRC1:r:src_simple:f32:32
-VOP3|66|V_CMP_EQ_F32|ENC_VOP3|||D0=VDST:w:sreg:b64:64 S0=SRC0:r:src_nolit:f32:32 S1=SRC1:r:src_simple:f32:32
-VOP3|67|V_CMP_LE_F32|ENC_VOP3|||D0=VDST:w:sreg:b64:64 S0=SRC0:r:src_nolit:f32:32 S1=SRC1:r:src_simple:f32:32
-VOP3|68|V_CMP_GT_F32|ENC_VOP3|||D0=VDST:w:sreg:b64:64 S0=SRC0:r:src_nolit:f32:32 S1=SRC1:r:src_simple:f32:32
-VOP3|69|V_CMP_LG_F32|ENC_VOP3|||D0=VDST:w:sreg:b64:64 S0=SRC0:r:src_nolit:f32:32 S1=SRC1:r:src_simple:f32:32
-VOP3|70|V_CMP_GE_F32|ENC_VOP3|||D0=VDST:w:sreg:b64:64 S0=SRC0:r:src_nolit:f32:32 S1=SRC1:r:src_simple:f32:32
-VOP3|71|V_CMP_O_F32|ENC_VOP3|||D0=VDST:w:sreg:b64:64 S0=SRC0:r:src_nolit:f32:32 S1=SRC1:r:src_simple:f32:32
-VOP3|72|V_CMP_U_F32|ENC_VOP3|||D0=VDST:w:sreg:b64:64 S0=SRC0:r:src_nolit:f32:32 S1=SRC1:r:src_simple:f32:32
-VOP3|73|V_CMP_NGE_F32|ENC_VOP3|||D0=VDST:w:sreg:b64:64 S0=SRC0:r:src_nolit:f32:32 S1=SRC1:r:src_simple:f32:32
-VOP3|74|V_CMP_NLG_F32|ENC_VOP3|||D0=VDST:w:sreg:b64:64 S0=SRC0:r:src_nolit:f32:32 S1=SRC1:r:src_simple:f32:32
-VOP3|75|V_CMP_NGT_F32|ENC_VOP3|||D0=VDST:w:sreg:b64:64 S0=SRC0:r:src_nolit:f32:32 S1=SRC1:r:src_simple:f32:32
-VOP3|76|V_CMP_NLE_F32|ENC_VOP3|||D0=VDST:w:sreg:b64:64 S0=SRC0:r:src_nolit:f32:32 S1=SRC1:r:src_simple:f32:32
-VOP3|77|V_CMP_NEQ_F32|ENC_VOP3|||D0=VDST:w:sreg:b64:64 S0=SRC0:r:src_nolit:f32:32 S1=SRC1:r:src_simple:f32:32
-VOP3|78|V_CMP_NLT_F32|ENC_VOP3|||D0=VDST:w:sreg:b64:64 S0=SRC0:r:src_nolit:f32:32 S1=SRC1:r:src_simple:f32:32
-VOP3|79|V_CMP_TRU_F32|ENC_VOP3|||D0=VDST:w:sreg:b64:64 S0=SRC0:r:src_nolit:f32:32 S1=SRC1:r:src_simple:f32:32
-VOP3|80|V_CMPX_F_F32|ENC_VOP3|||D0=VDST:w:sdst:b64:64 S0=SRC0:r:src_nolit:f32:32 S1=SRC1:r:src_simple:f32:32 EXEC=-:w:sdst_exec:m64:1
-VOP3|81|V_CMPX_LT_F32|ENC_VOP3|||D0=VDST:w:sdst:b64:64 S0=SRC0:r:src_nolit:f32:32 S1=SRC1:r:src_simple:f32:32 EXEC=-:w:sdst_exec:m64:1
-VOP3|82|V_CMPX_EQ_F32|ENC_VOP3|||D0=VDST:w:sdst:b64:64 S0=SRC0:r:src_nolit:f32:32 S1=SRC1:r:src_simple:f32:32 EXEC=-:w:sdst_exec:m64:1
-VOP3|83|V_CMPX_LE_F32|ENC_VOP3|||D0=VDST:w:sdst:b64:64 S0=SRC0:r:src_nolit:f32:32 S1=SRC1:r:src_simple:f32:32 EXEC=-:w:sdst_exec:m64:1
-VOP3|84|V_CMPX_GT_F32|ENC_VOP3|||D0=VDST:w:sdst:b64:64 S0=SRC0:r:src_nolit:f32:32 S1=SRC1:r:src_simple:f32:32 EXEC=-:w:sdst_exec:m64:1
-VOP3|85|V_CMPX_LG_F32|ENC_VOP3|||D0=VDST:w:sdst:b64:64 S0=SRC0:r:src_nolit:f32:32 S1=SRC1:r:src_simple:f32:32 EXEC=-:w:sdst_exec:m64:1
-VOP3|86|V_CMPX_GE_F32|ENC_VOP3|||D0=VDST:w:sdst:b64:64 S0=SRC0:r:src_nolit:f32:32 S1=SRC1:r:src_simple:f32:32 EXEC=-:w:sdst_exec:m64:1
-VOP3|87|V_CMPX_O_F32|ENC_VOP3|||D0=VDST:w:sdst:b64:64 S0=SRC0:r:src_nolit:f32:32 S1=SRC1:r:src_simple:f32:32 EXEC=-:w:sdst_exec:m64:1
-VOP3|88|V_CMPX_U_F32|ENC_VOP3|||D0=VDST:w:sdst:b64:64 S0=SRC0:r:src_nolit:f32:32 S1=SRC1:r:src_simple:f32:32 EXEC=-:w:sdst_exec:m64:1
-VOP3|89|V_CMPX_NGE_F32|ENC_VOP3|||D0=VDST:w:sdst:b64:64 S0=SRC0:r:src_nolit:f32:32 S1=SRC1:r:src_simple:f32:32 EXEC=-:w:sdst_exec:m64:1
-VOP3|90|V_CMPX_NLG_F32|ENC_VOP3|||D0=VDST:w:sdst:b64:64 S0=SRC0:r:src_nolit:f32:32 S1=SRC1:r:src_simple:f32:32 EXEC=-:w:sdst_exec:m64:1
-VOP3|91|V_CMPX_NGT_F32|ENC_VOP3|||D0=VDST:w:sdst:b64:64 S0=SRC0:r:src_nolit:f32:32 S1=SRC1:r:src_simple:f32:32 EXEC=-:w:sdst_exec:m64:1
-VOP3|92|V_CMPX_NLE_F32|ENC_VOP3|||D0=VDST:w:sdst:b64:64 S0=SRC0:r:src_nolit:f32:32 S1=SRC1:r:src_simple:f32:32 EXEC=-:w:sdst_exec:m64:1
-VOP3|93|V_CMPX_NEQ_F32|ENC_VOP3|||D0=VDST:w:sdst:b64:64 S0=SRC0:r:src_nolit:f32:32 S1=SRC1:r:src_simple:f32:32 EXEC=-:w:sdst_exec:m64:1
-VOP3|94|V_CMPX_NLT_F32|ENC_VOP3|||D0=VDST:w:sdst:b64:64 S0=SRC0:r:src_nolit:f32:32 S1=SRC1:r:src_simple:f32:32 EXEC=-:w:sdst_exec:m64:1
-VOP3|95|V_CMPX_TRU_F32|ENC_VOP3|||D0=VDST:w:sdst:b64:64 S0=SRC0:r:src_nolit:f32:32 S1=SRC1:r:src_simple:f32:32 EXEC=-:w:sdst_exec:m64:1
-VOP3|96|V_CMP_F_F64|ENC_VOP3|||D0=VDST:w:sreg:b64:64 S0=SRC0:r:src_nolit:f64:64 S1=SRC1:r:src_simple:f64:64
-VOP3|97|V_CMP_LT_F64|ENC_VOP3|||D0=VDST:w:sreg:b64:64 S0=SRC0:r:src_nolit:f64:64 S1=SRC1:r:src_simple:f64:64
-VOP3|98|V_CMP_EQ_F64|ENC_VOP3|||D0=VDST:w:sreg:b64:64 S0=SRC0:r:src_nolit:f64:64 S1=SRC1:r:src_simple:f64:64
-VOP3|99|V_CMP_LE_F64|ENC_VOP3|||D0=VDST:w:sreg:b64:64 S0=SRC0:r:src_nolit:f64:64 S1=SRC1:r:src_simple:f64:64
-VOP3|100|V_CMP_GT_F64|ENC_VOP3|||D0=VDST:w:sreg:b64:64 S0=SRC0:r:src_nolit:f64:64 S1=SRC1:r:src_simple:f64:64
-VOP3|101|V_CMP_LG_F64|ENC_VOP3|||D0=VDST:w:sreg:b64:64 S0=SRC0:r:src_nolit:f64:64 S1=SRC1:r:src_simple:f64:64
-VOP3|102|V_CMP_GE_F64|ENC_VOP3|||D0=VDST:w:sreg:b64:64 S0=SRC0:r:src_nolit:f64:64 S1=SRC1:r:src_simple:f64:64
-VOP3|103|V_CMP_O_F64|ENC_VOP3|||D0=VDST:w:sreg:b64:64 S0=SRC0:r:src_nolit:f64:64 S1=SRC1:r:src_simple:f64:64
-VOP3|104|V_CMP_U_F64|ENC_VOP3|||D0=VDST:w:sreg:b64:64 S0=SRC0:r:src_nolit:f64:64 S1=SRC1:r:src_simple:f64:64
-VOP3|105|V_CMP_NGE_F64|ENC_VOP3|||D0=VDST:w:sreg:b64:64 S0=SRC0:r:src_nolit:f64:64 S1=SRC1:r:src_simple:f64:64
-VOP3|106|V_CMP_NLG_F64|ENC_VOP3|||D0=VDST:w:sreg:b64:64 S0=SRC0:r:src_nolit:f64:64 S1=SRC1:r:src_simple:f64:64
-VOP3|107|V_CMP_NGT_F64|ENC_VOP3|||D0=VDST:w:sreg:b64:64 S0=SRC0:r:src_nolit:f64:64 S1=SRC1:r:src_simple:f64:64
-VOP3|108|V_CMP_NLE_F64|ENC_VOP3|||D0=VDST:w:sreg:b64:64 S0=SRC0:r:src_nolit:f64:64 S1=SRC1:r:src_simple:f64:64
-VOP3|109|V_CMP_NEQ_F64|ENC_VOP3|||D0=VDST:w:sreg:b64:64 S0=SRC0:r:src_nolit:f64:64 S1=SRC1:r:src_simple:f64:64
-VOP3|110|V_CMP_NLT_F64|ENC_VOP3|||D0=VDST:w:sreg:b64:64 S0=SRC0:r:src_nolit:f64:64 S1=SRC1:r:src_simple:f64:64
-VOP3|111|V_CMP_TRU_F64|ENC_VOP3|||D0=VDST:w:sreg:b64:64 S0=SRC0:r:src_nolit:f64:64 S1=SRC1:r:src_simple:f64:64
-VOP3|112|V_CMPX_F_F64|ENC_VOP3|||D0=VDST:w:sdst:b64:64 S0=SRC0:r:src_nolit:f64:64 S1=SRC1:r:src_simple:f64:64 EXEC=-:w:sdst_exec:m64:1
-VOP3|113|V_CMPX_LT_F64|ENC_VOP3|||D0=VDST:w:sdst:b64:64 S0=SRC0:r:src_nolit:f64:64 S1=SRC1:r:src_simple:f64:64 EXEC=-:w:sdst_exec:m64:1
-VOP3|114|V_CMPX_EQ_F64|ENC_VOP3|||D0=VDST:w:sdst:b64:64 S0=SRC0:r:src_nolit:f64:64 S1=SRC1:r:src_simple:f64:64 EXEC=-:w:sdst_exec:m64:1
-VOP3|115|V_CMPX_LE_F64|ENC_VOP3|||D0=VDST:w:sdst:b64:64 S0=SRC0:r:src_nolit:f64:64 S1=SRC1:r:src_simple:f64:64 EXEC=-:w:sdst_exec:m64:1
-VOP3|116|V_CMPX_GT_F64|ENC_VOP3|||D0=VDST:w:sdst:b64:64 S0=SRC0:r:src_nolit:f64:64 S1=SRC1:r:src_simple:f64:64 EXEC=-:w:sdst_exec:m64:1
-VOP3|117|V_CMPX_LG_F64|ENC_VOP3|||D0=VDST:w:sdst:b64:64 S0=SRC0:r:src_nolit:f64:64 S1=SRC1:r:src_simple:f64:64 EXEC=-:w:sdst_exec:m64:1
-VOP3|118|V_CMPX_GE_F64|ENC_VOP3|||D0=VDST:w:sdst:b64:64 S0=SRC0:r:src_nolit:f64:64 S1=SRC1:r:src_simple:f64:64 EXEC=-:w:sdst_exec:m64:1
-VOP3|119|V_CMPX_O_F64|ENC_VOP3|||D0=VDST:w:sdst:b64:64 S0=SRC0:r:src_nolit:f64:64 S1=SRC1:r:src_simple:f64:64 EXEC=-:w:sdst_exec:m64:1
-VOP3|120|V_CMPX_U_F64|ENC_VOP3|||D0=VDST:w:sdst:b64:64 S0=SRC0:r:src_nolit:f64:64 S1=SRC1:r:src_simple:f64:64 EXEC=-:w:sdst_exec:m64:1
-VOP3|121|V_CMPX_NGE_F64|ENC_VOP3|||D0=VDST:w:sdst:b64:64 S0=SRC0:r:src_nolit:f64:64 S1=SRC1:r:src_simple:f64:64 EXEC=-:w:sdst_exec:m64:1
-VOP3|122|V_CMPX_NLG_F64|ENC_VOP3|||D0=VDST:w:sdst:b64:64 S0=SRC0:r:src_nolit:f64:64 S1=SRC1:r:src_simple:f64:64 EXEC=-:w:sdst_exec:m64:1
-VOP3|123|V_CMPX_NGT_F64|ENC_VOP3|||D0=VDST:w:sdst:b64:64 S0=SRC0:r:src_nolit:f64:64 S1=SRC1:r:src_simple:f64:64 EXEC=-:w:sdst_exec:m64:1
-VOP3|124|V_CMPX_NLE_F64|ENC_VOP3|||D0=VDST:w:sdst:b64:64 S0=SRC0:r:src_nolit:f64:64 S1=SRC1:r:src_simple:f64:64 EXEC=-:w:sdst_exec:m64:1
-VOP3|125|V_CMPX_NEQ_F64|ENC_VOP3|||D0=VDST:w:sdst:b64:64 S0=SRC0:r:src_nolit:f64:64 S1=SRC1:r:src_simple:f64:64 EXEC=-:w:sdst_exec:m64:1
-VOP3|126|V_CMPX_NLT_F64|ENC_VOP3|||D0=VDST:w:sdst:b64:64 S0=SRC0:r:src_nolit:f64:64 S1=SRC1:r:src_simple:f64:64 EXEC=-:w:sdst_exec:m64:1
-VOP3|127|V_CMPX_TRU_F64|ENC_VOP3|||D0=VDST:w:sdst:b64:64 S0=SRC0:r:src_nolit:f64:64 S1=SRC1:r:src_simple:f64:64 EXEC=-:w:sdst_exec:m64:1
-VOP3|160|V_CMP_F_I16|ENC_VOP3|||D0=VDST:w:sreg:b64:64 S0=SRC0:r:src_nolit:i16:16 S1=SRC1:r:src_simple:i16:16
-VOP3|161|V_CMP_LT_I16|ENC_VOP3|||D0=VDST:w:sreg:b64:64 S0=SRC0:r:src_nolit:i16:16 S1=SRC1:r:src_simple:i16:16
-VOP3|162|V_CMP_EQ_I16|ENC_VOP3|||D0=VDST:w:sreg:b64:64 S0=SRC0:r:src_nolit:i16:16 S1=SRC1:r:src_simple:i16:16
-VOP3|163|V_CMP_LE_I16|ENC_VOP3|||D0=VDST:w:sreg:b64:64 S0=SRC0:r:src_nolit:i16:16 S1=SRC1:r:src_simple:i16:16
-VOP3|164|V_CMP_GT_I16|ENC_VOP3|||D0=VDST:w:sreg:b64:64 S0=SRC0:r:src_nolit:i16:16 S1=SRC1:r:src_simple:i16:16
-VOP3|165|V_CMP_NE_I16|ENC_VOP3|||D0=VDST:w:sreg:b64:64 S0=SRC0:r:src_nolit:i16:16 S1=SRC1:r:src_simple:i16:16
-VOP3|166|V_CMP_GE_I16|ENC_VOP3|||D0=VDST:w:sreg:b64:64 S0=SRC0:r:src_nolit:i16:16 S1=SRC1:r:src_simple:i16:16
-VOP3|167|V_CMP_T_I16|ENC_VOP3|||D0=VDST:w:sreg:b64:64 S0=SRC0:r:src_nolit:i16:16 S1=SRC1:r:src_simple:i16:16
-VOP3|168|V_CMP_F_U16|ENC_VOP3|||D0=VDST:w:sreg:b64:64 S0=SRC0:r:src_nolit:u16:16 S1=SRC1:r:src_simple:u16:16
-VOP3|169|V_CMP_LT_U16|ENC_VOP3|||D0=VDST:w:sreg:b64:64 S0=SRC0:r:src_nolit:u16:16 S1=SRC1:r:src_simple:u16:16
-VOP3|170|V_CMP_EQ_U16|ENC_VOP3|||D0=VDST:w:sreg:b64:64 S0=SRC0:r:src_nolit:u16:16 S1=SRC1:r:src_simple:u16:16
-VOP3|171|V_CMP_LE_U16|ENC_VOP3|||D0=VDST:w:sreg:b64:64 S0=SRC0:r:src_nolit:u16:16 S1=SRC1:r:src_simple:u16:16
-VOP3|172|V_CMP_GT_U16|ENC_VOP3|||D0=VDST:w:sreg:b64:64 S0=SRC0:r:src_nolit:u16:16 S1=SRC1:r:src_simple:u16:16
-VOP3|173|V_CMP_NE_U16|ENC_VOP3|||D0=VDST:w:sreg:b64:64 S0=SRC0:r:src_nolit:u16:16 S1=SRC1:r:src_simple:u16:16
-VOP3|174|V_CMP_GE_U16|ENC_VOP3|||D0=VDST:w:sreg:b64:64 S0=SRC0:r:src_nolit:u16:16 S1=SRC1:r:src_simple:u16:16
-VOP3|175|V_CMP_T_U16|ENC_VOP3|||D0=VDST:w:sreg:b64:64 S0=SRC0:r:src_nolit:u16:16 S1=SRC1:r:src_simple:u16:16
-VOP3|176|V_CMPX_F_I16|ENC_VOP3|||D0=VDST:w:sdst:b64:64 S0=SRC0:r:src_nolit:i16:16 S1=SRC1:r:src_simple:i16:16 EXEC=-:w:sdst_exec:m64:1
-VOP3|177|V_CMPX_LT_I16|ENC_VOP3|||D0=VDST:w:sdst:b64:64 S0=SRC0:r:src_nolit:i16:16 S1=SRC1:r:src_simple:i16:16 EXEC=-:w:sdst_exec:m64:1
-VOP3|178|V_CMPX_EQ_I16|ENC_VOP3|||D0=VDST:w:sdst:b64:64 S0=SRC0:r:src_nolit:i16:16 S1=SRC1:r:src_simple:i16:16 EXEC=-:w:sdst_exec:m64:1
-VOP3|179|V_CMPX_LE_I16|ENC_VOP3|||D0=VDST:w:sdst:b64:64 S0=SRC0:r:src_nolit:i16:16 S1=SRC1:r:src_simple:i16:16 EXEC=-:w:sdst_exec:m64:1
-VOP3|180|V_CMPX_GT_I16|ENC_VOP3|||D0=VDST:w:sdst:b64:64 S0=SRC0:r:src_nolit:i16:16 S1=SRC1:r:src_simple:i16:16 EXEC=-:w:sdst_exec:m64:1
-VOP3|181|V_CMPX_NE_I16|ENC_VOP3|||D0=VDST:w:sdst:b64:64 S0=SRC0:r:src_nolit:i16:16 S1=SRC1:r:src_simple:i16:16 EXEC=-:w:sdst_exec:m64:1
-VOP3|182|V_CMPX_GE_I16|ENC_VOP3|||D0=VDST:w:sdst:b64:64 S0=SRC0:r:src_nolit:i16:16 S1=SRC1:r:src_simple:i16:16 EXEC=-:w:sdst_exec:m64:1
-VOP3|183|V_CMPX_T_I16|ENC_VOP3|||D0=VDST:w:sdst:b64:64 S0=SRC0:r:src_nolit:i16:16 S1=SRC1:r:src_simple:i16:16 EXEC=-:w:sdst_exec:m64:1
-VOP3|184|V_CMPX_F_U16|ENC_VOP3|||D0=VDST:w:sdst:b64:64 S0=SRC0:r:src_nolit:u16:16 S1=SRC1:r:src_simple:u16:16 EXEC=-:w:sdst_exec:m64:1
-VOP3|185|V_CMPX_LT_U16|ENC_VOP3|||D0=VDST:w:sdst:b64:64 S0=SRC0:r:src_nolit:u16:16 S1=SRC1:r:src_simple:u16:16 EXEC=-:w:sdst_exec:m64:1
-VOP3|186|V_CMPX_EQ_U16|ENC_VOP3|||D0=VDST:w:sdst:b64:64 S0=SRC0:r:src_nolit:u16:16 S1=SRC1:r:src_simple:u16:16 EXEC=-:w:sdst_exec:m64:1
-VOP3|187|V_CMPX_LE_U16|ENC_VOP3|||D0=VDST:w:sdst:b64:64 S0=SRC0:r:src_nolit:u16:16 S1=SRC1:r:src_simple:u16:16 EXEC=-:w:sdst_exec:m64:1
-VOP3|188|V_CMPX_GT_U16|ENC_VOP3|||D0=VDST:w:sdst:b64:64 S0=SRC0:r:src_nolit:u16:16 S1=SRC1:r:src_simple:u16:16 EXEC=-:w:sdst_exec:m64:1
-VOP3|189|V_CMPX_NE_U16|ENC_VOP3|||D0=VDST:w:sdst:b64:64 S0=SRC0:r:src_nolit:u16:16 S1=SRC1:r:src_simple:u16:16 EXEC=-:w:sdst_exec:m64:1
-VOP3|190|V_CMPX_GE_U16|ENC_VOP3|||D0=VDST:w:sdst:b64:64 S0=SRC0:r:src_nolit:u16:16 S1=SRC1:r:src_simple:u16:16 EXEC=-:w:sdst_exec:m64:1
-VOP3|191|V_CMPX_T_U16|ENC_VOP3|||D0=VDST:w:sdst:b64:64 S0=SRC0:r:src_nolit:u16:16 S1=SRC1:r:src_simple:u16:16 EXEC=-:w:sdst_exec:m64:1
-VOP3|192|V_CMP_F_I32|ENC_VOP3|||D0=VDST:w:sreg:b64:64 S0=SRC0:r:src_nolit:i32:32 S1=SRC1:r:src_simple:i32:32
-VOP3|193|V_CMP_LT_I32|ENC_VOP3|||D0=VDST:w:sreg:b64:64 S0=SRC0:r:src_nolit:i32:32 S1=SRC1:r:src_simple:i32:32
-VOP3|194|V_CMP_EQ_I32|ENC_VOP3|||D0=VDST:w:sreg:b64:64 S0=SRC0:r:src_nolit:i32:32 S1=SRC1:r:src_simple:i32:32
-VOP3|195|V_CMP_LE_I32|ENC_VOP3|||D0=VDST:w:sreg:b64:64 S0=SRC0:r:src_nolit:i32:32 S1=SRC1:r:src_simple:i32:32
-VOP3|196|V_CMP_GT_I32|ENC_VOP3|||D0=VDST:w:sreg:b64:64 S0=SRC0:r:src_nolit:i32:32 S1=SRC1:r:src_simple:i32:32
-VOP3|197|V_CMP_NE_I32|ENC_VOP3|||D0=VDST:w:sreg:b64:64 S0=SRC0:r:src_nolit:i32:32 S1=SRC1:r:src_simple:i32:32
-VOP3|198|V_CMP_GE_I32|ENC_VOP3|||D0=VDST:w:sreg:b64:64 S0=SRC0:r:src_nolit:i32:32 S1=SRC1:r:src_simple:i32:32
-VOP3|199|V_CMP_T_I32|ENC_VOP3|||D0=VDST:w:sreg:b64:64 S0=SRC0:r:src_nolit:i32:32 S1=SRC1:r:src_simple:i32:32
-VOP3|200|V_CMP_F_U32|ENC_VOP3|||D0=VDST:w:sreg:b64:64 S0=SRC0:r:src_nolit:u32:32 S1=SRC1:r:src_simple:u32:32
-VOP3|201|V_CMP_LT_U32|ENC_VOP3|||D0=VDST:w:sreg:b64:64 S0=SRC0:r:src_nolit:u32:32 S1=SRC1:r:src_simple:u32:32
-VOP3|202|V_CMP_EQ_U32|ENC_VOP3|||D0=VDST:w:sreg:b64:64 S0=SRC0:r:src_nolit:u32:32 S1=SRC1:r:src_simple:u32:32
-VOP3|203|V_CMP_LE_U32|ENC_VOP3|||D0=VDST:w:sreg:b64:64 S0=SRC0:r:src_nolit:u32:32 S1=SRC1:r:src_simple:u32:32
-VOP3|204|V_CMP_GT_U32|ENC_VOP3|||D0=VDST:w:sreg:b64:64 S0=SRC0:r:src_nolit:u32:32 S1=SRC1:r:src_simple:u32:32
-VOP3|205|V_CMP_NE_U32|ENC_VOP3|||D0=VDST:w:sreg:b64:64 S0=SRC0:r:src_nolit:u32:32 S1=SRC1:r:src_simple:u32:32
-VOP3|206|V_CMP_GE_U32|ENC_VOP3|||D0=VDST:w:sreg:b64:64 S0=SRC0:r:src_nolit:u32:32 S1=SRC1:r:src_simple:u32:32
-VOP3|207|V_CMP_T_U32|ENC_VOP3|||D0=VDST:w:sreg:b64:64 S0=SRC0:r:src_nolit:u32:32 S1=SRC1:r:src_simple:u32:32
-VOP3|208|V_CMPX_F_I32|ENC_VOP3|||D0=VDST:w:sdst:b64:64 S0=SRC0:r:src_nolit:i32:32 S1=SRC1:r:src_simple:i32:32 EXEC=-:w:sdst_exec:m64:1
-VOP3|209|V_CMPX_LT_I32|ENC_VOP3|||D0=VDST:w:sdst:b64:64 S0=SRC0:r:src_nolit:i32:32 S1=SRC1:r:src_simple:i32:32 EXEC=-:w:sdst_exec:m64:1
-VOP3|210|V_CMPX_EQ_I32|ENC_VOP3|||D0=VDST:w:sdst:b64:64 S0=SRC0:r:src_nolit:i32:32 S1=SRC1:r:src_simple:i32:32 EXEC=-:w:sdst_exec:m64:1
-VOP3|211|V_CMPX_LE_I32|ENC_VOP3|||D0=VDST:w:sdst:b64:64 S0=SRC0:r:src_nolit:i32:32 S1=SRC1:r:src_simple:i32:32 EXEC=-:w:sdst_exec:m64:1
-VOP3|212|V_CMPX_GT_I32|ENC_VOP3|||D0=VDST:w:sdst:b64:64 S0=SRC0:r:src_nolit:i32:32 S1=SRC1:r:src_simple:i32:32 EXEC=-:w:sdst_exec:m64:1
-VOP3|213|V_CMPX_NE_I32|ENC_VOP3|||D0=VDST:w:sdst:b64:64 S0=SRC0:r:src_nolit:i32:32 S1=SRC1:r:src_simple:i32:32 EXEC=-:w:sdst_exec:m64:1
-VOP3|214|V_CMPX_GE_I32|ENC_VOP3|||D0=VDST:w:sdst:b64:64 S0=SRC0:r:src_nolit:i32:32 S1=SRC1:r:src_simple:i32:32 EXEC=-:w:sdst_exec:m64:1
-VOP3|215|V_CMPX_T_I32|ENC_VOP3|||D0=VDST:w:sdst:b64:64 S0=SRC0:r:src_nolit:i32:32 S1=SRC1:r:src_simple:i32:32 EXEC=-:w:sdst_exec:m64:1
-VOP3|216|V_CMPX_F_U32|ENC_VOP3|||D0=VDST:w:sdst:b64:64 S0=SRC0:r:src_nolit:u32:32 S1=SRC1:r:src_simple:u32:32 EXEC=-:w:sdst_exec:m64:1
-VOP3|217|V_CMPX_LT_U32|ENC_VOP3|||D0=VDST:w:sdst:b64:64 S0=SRC0:r:src_nolit:u32:32 S1=SRC1:r:src_simple:u32:32 EXEC=-:w:sdst_exec:m64:1
-VOP3|218|V_CMPX_EQ_U32|ENC_VOP3|||D0=VDST:w:sdst:b64:64 S0=SRC0:r:src_nolit:u32:32 S1=SRC1:r:src_simple:u32:32 EXEC=-:w:sdst_exec:m64:1
-VOP3|219|V_CMPX_LE_U32|ENC_VOP3|||D0=VDST:w:sdst:b64:64 S0=SRC0:r:src_nolit:u32:32 S1=SRC1:r:src_simple:u32:32 EXEC=-:w:sdst_exec:m64:1
-VOP3|220|V_CMPX_GT_U32|ENC_VOP3|||D0=VDST:w:sdst:b64:64 S0=SRC0:r:src_nolit:u32:32 S1=SRC1:r:src_simple:u32:32 EXEC=-:w:sdst_exec:m64:1
-VOP3|221|V_CMPX_NE_U32|ENC_VOP3|||D0=VDST:w:sdst:b64:64 S0=SRC0:r:src_nolit:u32:32 S1=SRC1:r:src_simple:u32:32 EXEC=-:w:sdst_exec:m64:1
-VOP3|222|V_CMPX_GE_U32|ENC_VOP3|||D0=VDST:w:sdst:b64:64 S0=SRC0:r:src_nolit:u32:32 S1=SRC1:r:src_simple:u32:32 EXEC=-:w:sdst_exec:m64:1
-VOP3|223|V_CMPX_T_U32|ENC_VOP3|||D0=VDST:w:sdst:b64:64 S0=SRC0:r:src_nolit:u32:32 S1=SRC1:r:src_simple:u32:32 EXEC=-:w:sdst_exec:m64:1
-VOP3|224|V_CMP_F_I64|ENC_VOP3|||D0=VDST:w:sreg:b64:64 S0=SRC0:r:src_nolit:i64:64 S1=SRC1:r:src_simple:i64:64
-VOP3|225|V_CMP_LT_I64|ENC_VOP3|||D0=VDST:w:sreg:b64:64 S0=SRC0:r:src_nolit:i64:64 S1=SRC1:r:src_simple:i64:64
-VOP3|226|V_CMP_EQ_I64|ENC_VOP3|||D0=VDST:w:sreg:b64:64 S0=SRC0:r:src_nolit:i64:64 S1=SRC1:r:src_simple:i64:64
-VOP3|227|V_CMP_LE_I64|ENC_VOP3|||D0=VDST:w:sreg:b64:64 S0=SRC0:r:src_nolit:i64:64 S1=SRC1:r:src_simple:i64:64
-VOP3|228|V_CMP_GT_I64|ENC_VOP3|||D0=VDST:w:sreg:b64:64 S0=SRC0:r:src_nolit:i64:64 S1=SRC1:r:src_simple:i64:64
-VOP3|229|V_CMP_NE_I64|ENC_VOP3|||D0=VDST:w:sreg:b64:64 S0=SRC0:r:src_nolit:i64:64 S1=SRC1:r:src_simple:i64:64
-VOP3|230|V_CMP_GE_I64|ENC_VOP3|||D0=VDST:w:sreg:b64:64 S0=SRC0:r:src_nolit:i64:64 S1=SRC1:r:src_simple:i64:64
-VOP3|231|V_CMP_T_I64|ENC_VOP3|||D0=VDST:w:sreg:b64:64 S0=SRC0:r:src_nolit:i64:64 S1=SRC1:r:src_simple:i64:64
-VOP3|232|V_CMP_F_U64|ENC_VOP3|||D0=VDST:w:sreg:b64:64 S0=SRC0:r:src_nolit:u64:64 S1=SRC1:r:src_simple:u64:64
-VOP3|233|V_CMP_LT_U64|ENC_VOP3|||D0=VDST:w:sreg:b64:64 S0=SRC0:r:src_nolit:u64:64 S1=SRC1:r:src_simple:u64:64
-VOP3|234|V_CMP_EQ_U64|ENC_VOP3|||D0=VDST:w:sreg:b64:64 S0=SRC0:r:src_nolit:u64:64 S1=SRC1:r:src_simple:u64:64
-VOP3|235|V_CMP_LE_U64|ENC_VOP3|||D0=VDST:w:sreg:b64:64 S0=SRC0:r:src_nolit:u64:64 S1=SRC1:r:src_simple:u64:64
-VOP3|236|V_CMP_GT_U64|ENC_VOP3|||D0=VDST:w:sreg:b64:64 S0=SRC0:r:src_nolit:u64:64 S1=SRC1:r:src_simple:u64:64
-VOP3|237|V_CMP_NE_U64|ENC_VOP3|||D0=VDST:w:sreg:b64:64 S0=SRC0:r:src_nolit:u64:64 S1=SRC1:r:src_simple:u64:64
-VOP3|238|V_CMP_GE_U64|ENC_VOP3|||D0=VDST:w:sreg:b64:64 S0=SRC0:r:src_nolit:u64:64 S1=SRC1:r:src_simple:u64:64
-VOP3|239|V_CMP_T_U64|ENC_VOP3|||D0=VDST:w:sreg:b64:64 S0=SRC0:r:src_nolit:u64:64 S1=SRC1:r:src_simple:u64:64
-VOP3|240|V_CMPX_F_I64|ENC_VOP3|||D0=VDST:w:sdst:b64:64 S0=SRC0:r:src_nolit:i64:64 S1=SRC1:r:src_simple:i64:64 EXEC=-:w:sdst_exec:m64:1
-VOP3|241|V_CMPX_LT_I64|ENC_VOP3|||D0=VDST:w:sdst:b64:64 S0=SRC0:r:src_nolit:i64:64 S1=SRC1:r:src_simple:i64:64 EXEC=-:w:sdst_exec:m64:1
-VOP3|242|V_CMPX_EQ_I64|ENC_VOP3|||D0=VDST:w:sdst:b64:64 S0=SRC0:r:src_nolit:i64:64 S1=SRC1:r:src_simple:i64:64 EXEC=-:w:sdst_exec:m64:1
-VOP3|243|V_CMPX_LE_I64|ENC_VOP3|||D0=VDST:w:sdst:b64:64 S0=SRC0:r:src_nolit:i64:64 S1=SRC1:r:src_simple:i64:64 EXEC=-:w:sdst_exec:m64:1
-VOP3|244|V_CMPX_GT_I64|ENC_VOP3|||D0=VDST:w:sdst:b64:64 S0=SRC0:r:src_nolit:i64:64 S1=SRC1:r:src_simple:i64:64 EXEC=-:w:sdst_exec:m64:1
-VOP3|245|V_CMPX_NE_I64|ENC_VOP3|||D0=VDST:w:sdst:b64:64 S0=SRC0:r:src_nolit:i64:64 S1=SRC1:r:src_simple:i64:64 EXEC=-:w:sdst_exec:m64:1
-VOP3|246|V_CMPX_GE_I64|ENC_VOP3|||D0=VDST:w:sdst:b64:64 S0=SRC0:r:src_nolit:i64:64 S1=SRC1:r:src_simple:i64:64 EXEC=-:w:sdst_exec:m64:1
-VOP3|247|V_CMPX_T_I64|ENC_VOP3|||D0=VDST:w:sdst:b64:64 S0=SRC0:r:src_nolit:i64:64 S1=SRC1:r:src_simple:i64:64 EXEC=-:w:sdst_exec:m64:1
-VOP3|248|V_CMPX_F_U64|ENC_VOP3|||D0=VDST:w:sdst:b64:64 S0=SRC0:r:src_nolit:u64:64 S1=SRC1:r:src_simple:u64:64 EXEC=-:w:sdst_exec:m64:1
-VOP3|249|V_CMPX_LT_U64|ENC_VOP3|||D0=VDST:w:sdst:b64:64 S0=SRC0:r:src_nolit:u64:64 S1=SRC1:r:src_simple:u64:64 EXEC=-:w:sdst_exec:m64:1
-VOP3|250|V_CMPX_EQ_U64|ENC_VOP3|||D0=VDST:w:sdst:b64:64 S0=SRC0:r:src_nolit:u64:64 S1=SRC1:r:src_simple:u64:64 EXEC=-:w:sdst_exec:m64:1
-VOP3|251|V_CMPX_LE_U64|ENC_VOP3|||D0=VDST:w:sdst:b64:64 S0=SRC0:r:src_nolit:u64:64 S1=SRC1:r:src_simple:u64:64 EXEC=-:w:sdst_exec:m64:1
-VOP3|252|V_CMPX_GT_U64|ENC_VOP3|||D0=VDST:w:sdst:b64:64 S0=SRC0:r:src_nolit:u64:64 S1=SRC1:r:src_simple:u64:64 EXEC=-:w:sdst_exec:m64:1
-VOP3|253|V_CMPX_NE_U64|ENC_VOP3|||D0=VDST:w:sdst:b64:64 S0=SRC0:r:src_nolit:u64:64 S1=SRC1:r:src_simple:u64:64 EXEC=-:w:sdst_exec:m64:1
-VOP3|254|V_CMPX_GE_U64|ENC_VOP3|||D0=VDST:w:sdst:b64:64 S0=SRC0:r:src_nolit:u64:64 S1=SRC1:r:src_simple:u64:64 EXEC=-:w:sdst_exec:m64:1
-VOP3|255|V_CMPX_T_U64|ENC_VOP3|||D0=VDST:w:sdst:b64:64 S0=SRC0:r:src_nolit:u64:64 S1=SRC1:r:src_simple:u64:64 EXEC=-:w:sdst_exec:m64:1
+VOP3|16|V_CMP_CLASS_F32|ENC_VOP3|||D0=VDST:w:sreg:b1:1 S0=SRC0:r:src_nolit:f32:32 S1=SRC1:r:src_simple:b32:32
+VOP3|17|V_CMPX_CLASS_F32|ENC_VOP3|||D0=VDST:w:sdst:b1:1 S0=SRC0:r:src_nolit:f32:32 S1=SRC1:r:src_simple:b32:32 EXEC=-:w:sdst_exec:m64:1
+VOP3|18|V_CMP_CLASS_F64|ENC_VOP3|||D0=VDST:w:sreg:b1:1 S0=SRC0:r:src_nolit:f64:64 S1=SRC1:r:src_simple:b32:32
+VOP3|19|V_CMPX_CLASS_F64|ENC_VOP3|||D0=VDST:w:sdst:b1:1 S0=SRC0:r:src_nolit:f64:64 S1=SRC1:r:src_simple:b32:32 EXEC=-:w:sdst_exec:m64:1
+VOP3|20|V_CMP_CLASS_F16|ENC_VOP3|||D0=VDST:w:sreg:b1:1 S0=SRC0:r:src_nolit:f16:16 S1=SRC1:r:src_simple:f16:16
+VOP3|21|V_CMPX_CLASS_F16|ENC_VOP3|||D0=VDST:w:sdst:b1:1 S0=SRC0:r:src_nolit:f16:16 S1=SRC1:r:src_simple:f16:16 EXEC=-:w:sdst_exec:m64:1
+VOP3|32|V_CMP_F_F16|ENC_VOP3|||D0=VDST:w:sreg:b1:1 S0=SRC0:r:src_nolit:f16:16 S1=SRC1:r:src_simple:f16:16
+VOP3|33|V_CMP_LT_F16|ENC_VOP3|||D0=VDST:w:sreg:b1:1 S0=SRC0:r:src_nolit:f16:16 S1=SRC1:r:src_simple:f16:16
+VOP3|34|V_CMP_EQ_F16|ENC_VOP3|||D0=VDST:w:sreg:b1:1 S0=SRC0:r:src_nolit:f16:16 S1=SRC1:r:src_simple:f16:16
+VOP3|35|V_CMP_LE_F16|ENC_VOP3|||D0=VDST:w:sreg:b1:1 S0=SRC0:r:src_nolit:f16:16 S1=SRC1:r:src_simple:f16:16
+VOP3|36|V_CMP_GT_F16|ENC_VOP3|||D0=VDST:w:sreg:b1:1 S0=SRC0:r:src_nolit:f16:16 S1=SRC1:r:src_simple:f16:16
+VOP3|37|V_CMP_LG_F16|ENC_VOP3|||D0=VDST:w:sreg:b1:1 S0=SRC0:r:src_nolit:f16:16 S1=SRC1:r:src_simple:f16:16
+VOP3|38|V_CMP_GE_F16|ENC_VOP3|||D0=VDST:w:sreg:b1:1 S0=SRC0:r:src_nolit:f16:16 S1=SRC1:r:src_simple:f16:16
+VOP3|39|V_CMP_O_F16|ENC_VOP3|||D0=VDST:w:sreg:b1:1 S0=SRC0:r:src_nolit:f16:16 S1=SRC1:r:src_simple:f16:16
+VOP3|40|V_CMP_U_F16|ENC_VOP3|||D0=VDST:w:sreg:b1:1 S0=SRC0:r:src_nolit:f16:16 S1=SRC1:r:src_simple:f16:16
+VOP3|41|V_CMP_NGE_F16|ENC_VOP3|||D0=VDST:w:sreg:b1:1 S0=SRC0:r:src_nolit:f16:16 S1=SRC1:r:src_simple:f16:16
+VOP3|42|V_CMP_NLG_F16|ENC_VOP3|||D0=VDST:w:sreg:b1:1 S0=SRC0:r:src_nolit:f16:16 S1=SRC1:r:src_simple:f16:16
+VOP3|43|V_CMP_NGT_F16|ENC_VOP3|||D0=VDST:w:sreg:b1:1 S0=SRC0:r:src_nolit:f16:16 S1=SRC1:r:src_simple:f16:16
+VOP3|44|V_CMP_NLE_F16|ENC_VOP3|||D0=VDST:w:sreg:b1:1 S0=SRC0:r:src_nolit:f16:16 S1=SRC1:r:src_simple:f16:16
+VOP3|45|V_CMP_NEQ_F16|ENC_VOP3|||D0=VDST:w:sreg:b1:1 S0=SRC0:r:src_nolit:f16:16 S1=SRC1:r:src_simple:f16:16
+VOP3|46|V_CMP_NLT_F16|ENC_VOP3|||D0=VDST:w:sreg:b1:1 S0=SRC0:r:src_nolit:f16:16 S1=SRC1:r:src_simple:f16:16
+VOP3|47|V_CMP_TRU_F16|ENC_VOP3|||D0=VDST:w:sreg:b1:1 S0=SRC0:r:src_nolit:f16:16 S1=SRC1:r:src_simple:f16:16
+VOP3|48|V_CMPX_F_F16|ENC_VOP3|||D0=VDST:w:sdst:b1:1 S0=SRC0:r:src_nolit:f16:16 S1=SRC1:r:src_simple:f16:16 EXEC=-:w:sdst_exec:m64:1
+VOP3|49|V_CMPX_LT_F16|ENC_VOP3|||D0=VDST:w:sdst:b1:1 S0=SRC0:r:src_nolit:f16:16 S1=SRC1:r:src_simple:f16:16 EXEC=-:w:sdst_exec:m64:1
+VOP3|50|V_CMPX_EQ_F16|ENC_VOP3|||D0=VDST:w:sdst:b1:1 S0=SRC0:r:src_nolit:f16:16 S1=SRC1:r:src_simple:f16:16 EXEC=-:w:sdst_exec:m64:1
+VOP3|51|V_CMPX_LE_F16|ENC_VOP3|||D0=VDST:w:sdst:b1:1 S0=SRC0:r:src_nolit:f16:16 S1=SRC1:r:src_simple:f16:16 EXEC=-:w:sdst_exec:m64:1
+VOP3|52|V_CMPX_GT_F16|ENC_VOP3|||D0=VDST:w:sdst:b1:1 S0=SRC0:r:src_nolit:f16:16 S1=SRC1:r:src_simple:f16:16 EXEC=-:w:sdst_exec:m64:1
+VOP3|53|V_CMPX_LG_F16|ENC_VOP3|||D0=VDST:w:sdst:b1:1 S0=SRC0:r:src_nolit:f16:16 S1=SRC1:r:src_simple:f16:16 EXEC=-:w:sdst_exec:m64:1
+VOP3|54|V_CMPX_GE_F16|ENC_VOP3|||D0=VDST:w:sdst:b1:1 S0=SRC0:r:src_nolit:f16:16 S1=SRC1:r:src_simple:f16:16 EXEC=-:w:sdst_exec:m64:1
+VOP3|55|V_CMPX_O_F16|ENC_VOP3|||D0=VDST:w:sdst:b1:1 S0=SRC0:r:src_nolit:f16:16 S1=SRC1:r:src_simple:f16:16 EXEC=-:w:sdst_exec:m64:1
+VOP3|56|V_CMPX_U_F16|ENC_VOP3|||D0=VDST:w:sdst:b1:1 S0=SRC0:r:src_nolit:f16:16 S1=SRC1:r:src_simple:f16:16 EXEC=-:w:sdst_exec:m64:1
+VOP3|57|V_CMPX_NGE_F16|ENC_VOP3|||D0=VDST:w:sdst:b1:1 S0=SRC0:r:src_nolit:f16:16 S1=SRC1:r:src_simple:f16:16 EXEC=-:w:sdst_exec:m64:1
+VOP3|58|V_CMPX_NLG_F16|ENC_VOP3|||D0=VDST:w:sdst:b1:1 S0=SRC0:r:src_nolit:f16:16 S1=SRC1:r:src_simple:f16:16 EXEC=-:w:sdst_exec:m64:1
+VOP3|59|V_CMPX_NGT_F16|ENC_VOP3|||D0=VDST:w:sdst:b1:1 S0=SRC0:r:src_nolit:f16:16 S1=SRC1:r:src_simple:f16:16 EXEC=-:w:sdst_exec:m64:1
+VOP3|60|V_CMPX_NLE_F16|ENC_VOP3|||D0=VDST:w:sdst:b1:1 S0=SRC0:r:src_nolit:f16:16 S1=SRC1:r:src_simple:f16:16 EXEC=-:w:sdst_exec:m64:1
+VOP3|61|V_CMPX_NEQ_F16|ENC_VOP3|||D0=VDST:w:sdst:b1:1 S0=SRC0:r:src_nolit:f16:16 S1=SRC1:r:src_simple:f16:16 EXEC=-:w:sdst_exec:m64:1
+VOP3|62|V_CMPX_NLT_F16|ENC_VOP3|||D0=VDST:w:sdst:b1:1 S0=SRC0:r:src_nolit:f16:16 S1=SRC1:r:src_simple:f16:16 EXEC=-:w:sdst_exec:m64:1
+VOP3|63|V_CMPX_TRU_F16|ENC_VOP3|||D0=VDST:w:sdst:b1:1 S0=SRC0:r:src_nolit:f16:16 S1=SRC1:r:src_simple:f16:16 EXEC=-:w:sdst_exec:m64:1
+VOP3|64|V_CMP_F_F32|ENC_VOP3|||D0=VDST:w:sreg:b1:1 S0=SRC0:r:src_nolit:f32:32 S1=SRC1:r:src_simple:f32:32
+VOP3|65|V_CMP_LT_F32|ENC_VOP3|||D0=VDST:w:sreg:b1:1 S0=SRC0:r:src_nolit:f32:32 S1=SRC1:r:src_simple:f32:32
+VOP3|66|V_CMP_EQ_F32|ENC_VOP3|||D0=VDST:w:sreg:b1:1 S0=SRC0:r:src_nolit:f32:32 S1=SRC1:r:src_simple:f32:32
+VOP3|67|V_CMP_LE_F32|ENC_VOP3|||D0=VDST:w:sreg:b1:1 S0=SRC0:r:src_nolit:f32:32 S1=SRC1:r:src_simple:f32:32
+VOP3|68|V_CMP_GT_F32|ENC_VOP3|||D0=VDST:w:sreg:b1:1 S0=SRC0:r:src_nolit:f32:32 S1=SRC1:r:src_simple:f32:32
+VOP3|69|V_CMP_LG_F32|ENC_VOP3|||D0=VDST:w:sreg:b1:1 S0=SRC0:r:src_nolit:f32:32 S1=SRC1:r:src_simple:f32:32
+VOP3|70|V_CMP_GE_F32|ENC_VOP3|||D0=VDST:w:sreg:b1:1 S0=SRC0:r:src_nolit:f32:32 S1=SRC1:r:src_simple:f32:32
+VOP3|71|V_CMP_O_F32|ENC_VOP3|||D0=VDST:w:sreg:b1:1 S0=SRC0:r:src_nolit:f32:32 S1=SRC1:r:src_simple:f32:32
+VOP3|72|V_CMP_U_F32|ENC_VOP3|||D0=VDST:w:sreg:b1:1 S0=SRC0:r:src_nolit:f32:32 S1=SRC1:r:src_simple:f32:32
+VOP3|73|V_CMP_NGE_F32|ENC_VOP3|||D0=VDST:w:sreg:b1:1 S0=SRC0:r:src_nolit:f32:32 S1=SRC1:r:src_simple:f32:32
+VOP3|74|V_CMP_NLG_F32|ENC_VOP3|||D0=VDST:w:sreg:b1:1 S0=SRC0:r:src_nolit:f32:32 S1=SRC1:r:src_simple:f32:32
+VOP3|75|V_CMP_NGT_F32|ENC_VOP3|||D0=VDST:w:sreg:b1:1 S0=SRC0:r:src_nolit:f32:32 S1=SRC1:r:src_simple:f32:32
+VOP3|76|V_CMP_NLE_F32|ENC_VOP3|||D0=VDST:w:sreg:b1:1 S0=SRC0:r:src_nolit:f32:32 S1=SRC1:r:src_simple:f32:32
+VOP3|77|V_CMP_NEQ_F32|ENC_VOP3|||D0=VDST:w:sreg:b1:1 S0=SRC0:r:src_nolit:f32:32 S1=SRC1:r:src_simple:f32:32
+VOP3|78|V_CMP_NLT_F32|ENC_VOP3|||D0=VDST:w:sreg:b1:1 S0=SRC0:r:src_nolit:f32:32 S1=SRC1:r:src_simple:f32:32
+VOP3|79|V_CMP_TRU_F32|ENC_VOP3|||D0=VDST:w:sreg:b1:1 S0=SRC0:r:src_nolit:f32:32 S1=SRC1:r:src_simple:f32:32
+VOP3|80|V_CMPX_F_F32|ENC_VOP3|||D0=VDST:w:sdst:b1:1 S0=SRC0:r:src_nolit:f32:32 S1=SRC1:r:src_simple:f32:32 EXEC=-:w:sdst_exec:m64:1
+VOP3|81|V_CMPX_LT_F32|ENC_VOP3|||D0=VDST:w:sdst:b1:1 S0=SRC0:r:src_nolit:f32:32 S1=SRC1:r:src_simple:f32:32 EXEC=-:w:sdst_exec:m64:1
+VOP3|82|V_CMPX_EQ_F32|ENC_VOP3|||D0=VDST:w:sdst:b1:1 S0=SRC0:r:src_nolit:f32:32 S1=SRC1:r:src_simple:f32:32 EXEC=-:w:sdst_exec:m64:1
+VOP3|83|V_CMPX_LE_F32|ENC_VOP3|||D0=VDST:w:sdst:b1:1 S0=SRC0:r:src_nolit:f32:32 S1=SRC1:r:src_simple:f32:32 EXEC=-:w:sdst_exec:m64:1
+VOP3|84|V_CMPX_GT_F32|ENC_VOP3|||D0=VDST:w:sdst:b1:1 S0=SRC0:r:src_nolit:f32:32 S1=SRC1:r:src_simple:f32:32 EXEC=-:w:sdst_exec:m64:1
+VOP3|85|V_CMPX_LG_F32|ENC_VOP3|||D0=VDST:w:sdst:b1:1 S0=SRC0:r:src_nolit:f32:32 S1=SRC1:r:src_simple:f32:32 EXEC=-:w:sdst_exec:m64:1
+VOP3|86|V_CMPX_GE_F32|ENC_VOP3|||D0=VDST:w:sdst:b1:1 S0=SRC0:r:src_nolit:f32:32 S1=SRC1:r:src_simple:f32:32 EXEC=-:w:sdst_exec:m64:1
+VOP3|87|V_CMPX_O_F32|ENC_VOP3|||D0=VDST:w:sdst:b1:1 S0=SRC0:r:src_nolit:f32:32 S1=SRC1:r:src_simple:f32:32 EXEC=-:w:sdst_exec:m64:1
+VOP3|88|V_CMPX_U_F32|ENC_VOP3|||D0=VDST:w:sdst:b1:1 S0=SRC0:r:src_nolit:f32:32 S1=SRC1:r:src_simple:f32:32 EXEC=-:w:sdst_exec:m64:1
+VOP3|89|V_CMPX_NGE_F32|ENC_VOP3|||D0=VDST:w:sdst:b1:1 S0=SRC0:r:src_nolit:f32:32 S1=SRC1:r:src_simple:f32:32 EXEC=-:w:sdst_exec:m64:1
+VOP3|90|V_CMPX_NLG_F32|ENC_VOP3|||D0=VDST:w:sdst:b1:1 S0=SRC0:r:src_nolit:f32:32 S1=SRC1:r:src_simple:f32:32 EXEC=-:w:sdst_exec:m64:1
+VOP3|91|V_CMPX_NGT_F32|ENC_VOP3|||D0=VDST:w:sdst:b1:1 S0=SRC0:r:src_nolit:f32:32 S1=SRC1:r:src_simple:f32:32 EXEC=-:w:sdst_exec:m64:1
+VOP3|92|V_CMPX_NLE_F32|ENC_VOP3|||D0=VDST:w:sdst:b1:1 S0=SRC0:r:src_nolit:f32:32 S1=SRC1:r:src_simple:f32:32 EXEC=-:w:sdst_exec:m64:1
+VOP3|93|V_CMPX_NEQ_F32|ENC_VOP3|||D0=VDST:w:sdst:b1:1 S0=SRC0:r:src_nolit:f32:32 S1=SRC1:r:src_simple:f32:32 EXEC=-:w:sdst_exec:m64:1
+VOP3|94|V_CMPX_NLT_F32|ENC_VOP3|||D0=VDST:w:sdst:b1:1 S0=SRC0:r:src_nolit:f32:32 S1=SRC1:r:src_simple:f32:32 EXEC=-:w:sdst_exec:m64:1
+VOP3|95|V_CMPX_TRU_F32|ENC_VOP3|||D0=VDST:w:sdst:b1:1 S0=SRC0:r:src_nolit:f32:32 S1=SRC1:r:src_simple:f32:32 EXEC=-:w:sdst_exec:m64:1
+VOP3|96|V_CMP_F_F64|ENC_VOP3|||D0=VDST:w:sreg:b1:1 S0=SRC0:r:src_nolit:f64:64 S1=SRC1:r:src_simple:f64:64
+VOP3|97|V_CMP_LT_F64|ENC_VOP3|||D0=VDST:w:sreg:b1:1 S0=SRC0:r:src_nolit:f64:64 S1=SRC1:r:src_simple:f64:64
+VOP3|98|V_CMP_EQ_F64|ENC_VOP3|||D0=VDST:w:sreg:b1:1 S0=SRC0:r:src_nolit:f64:64 S1=SRC1:r:src_simple:f64:64
+VOP3|99|V_CMP_LE_F64|ENC_VOP3|||D0=VDST:w:sreg:b1:1 S0=SRC0:r:src_nolit:f64:64 S1=SRC1:r:src_simple:f64:64
+VOP3|100|V_CMP_GT_F64|ENC_VOP3|||D0=VDST:w:sreg:b1:1 S0=SRC0:r:src_nolit:f64:64 S1=SRC1:r:src_simple:f64:64
+VOP3|101|V_CMP_LG_F64|ENC_VOP3|||D0=VDST:w:sreg:b1:1 S0=SRC0:r:src_nolit:f64:64 S1=SRC1:r:src_simple:f64:64
+VOP3|102|V_CMP_GE_F64|ENC_VOP3|||D0=VDST:w:sreg:b1:1 S0=SRC0:r:src_nolit:f64:64 S1=SRC1:r:src_simple:f64:64
+VOP3|103|V_CMP_O_F64|ENC_VOP3|||D0=VDST:w:sreg:b1:1 S0=SRC0:r:src_nolit:f64:64 S1=SRC1:r:src_simple:f64:64
+VOP3|104|V_CMP_U_F64|ENC_VOP3|||D0=VDST:w:sreg:b1:1 S0=SRC0:r:src_nolit:f64:64 S1=SRC1:r:src_simple:f64:64
+VOP3|105|V_CMP_NGE_F64|ENC_VOP3|||D0=VDST:w:sreg:b1:1 S0=SRC0:r:src_nolit:f64:64 S1=SRC1:r:src_simple:f64:64
+VOP3|106|V_CMP_NLG_F64|ENC_VOP3|||D0=VDST:w:sreg:b1:1 S0=SRC0:r:src_nolit:f64:64 S1=SRC1:r:src_simple:f64:64
+VOP3|107|V_CMP_NGT_F64|ENC_VOP3|||D0=VDST:w:sreg:b1:1 S0=SRC0:r:src_nolit:f64:64 S1=SRC1:r:src_simple:f64:64
+VOP3|108|V_CMP_NLE_F64|ENC_VOP3|||D0=VDST:w:sreg:b1:1 S0=SRC0:r:src_nolit:f64:64 S1=SRC1:r:src_simple:f64:64
+VOP3|109|V_CMP_NEQ_F64|ENC_VOP3|||D0=VDST:w:sreg:b1:1 S0=SRC0:r:src_nolit:f64:64 S1=SRC1:r:src_simple:f64:64
+VOP3|110|V_CMP_NLT_F64|ENC_VOP3|||D0=VDST:w:sreg:b1:1 S0=SRC0:r:src_nolit:f64:64 S1=SRC1:r:src_simple:f64:64
+VOP3|111|V_CMP_TRU_F64|ENC_VOP3|||D0=VDST:w:sreg:b1:1 S0=SRC0:r:src_nolit:f64:64 S1=SRC1:r:src_simple:f64:64
+VOP3|112|V_CMPX_F_F64|ENC_VOP3|||D0=VDST:w:sdst:b1:1 S0=SRC0:r:src_nolit:f64:64 S1=SRC1:r:src_simple:f64:64 EXEC=-:w:sdst_exec:m64:1
+VOP3|113|V_CMPX_LT_F64|ENC_VOP3|||D0=VDST:w:sdst:b1:1 S0=SRC0:r:src_nolit:f64:64 S1=SRC1:r:src_simple:f64:64 EXEC=-:w:sdst_exec:m64:1
+VOP3|114|V_CMPX_EQ_F64|ENC_VOP3|||D0=VDST:w:sdst:b1:1 S0=SRC0:r:src_nolit:f64:64 S1=SRC1:r:src_simple:f64:64 EXEC=-:w:sdst_exec:m64:1
+VOP3|115|V_CMPX_LE_F64|ENC_VOP3|||D0=VDST:w:sdst:b1:1 S0=SRC0:r:src_nolit:f64:64 S1=SRC1:r:src_simple:f64:64 EXEC=-:w:sdst_exec:m64:1
+VOP3|116|V_CMPX_GT_F64|ENC_VOP3|||D0=VDST:w:sdst:b1:1 S0=SRC0:r:src_nolit:f64:64 S1=SRC1:r:src_simple:f64:64 EXEC=-:w:sdst_exec:m64:1
+VOP3|117|V_CMPX_LG_F64|ENC_VOP3|||D0=VDST:w:sdst:b1:1 S0=SRC0:r:src_nolit:f64:64 S1=SRC1:r:src_simple:f64:64 EXEC=-:w:sdst_exec:m64:1
+VOP3|118|V_CMPX_GE_F64|ENC_VOP3|||D0=VDST:w:sdst:b1:1 S0=SRC0:r:src_nolit:f64:64 S1=SRC1:r:src_simple:f64:64 EXEC=-:w:sdst_exec:m64:1
+VOP3|119|V_CMPX_O_F64|ENC_VOP3|||D0=VDST:w:sdst:b1:1 S0=SRC0:r:src_nolit:f64:64 S1=SRC1:r:src_simple:f64:64 EXEC=-:w:sdst_exec:m64:1
+VOP3|120|V_CMPX_U_F64|ENC_VOP3|||D0=VDST:w:sdst:b1:1 S0=SRC0:r:src_nolit:f64:64 S1=SRC1:r:src_simple:f64:64 EXEC=-:w:sdst_exec:m64:1
+VOP3|121|V_CMPX_NGE_F64|ENC_VOP3|||D0=VDST:w:sdst:b1:1 S0=SRC0:r:src_nolit:f64:64 S1=SRC1:r:src_simple:f64:64 EXEC=-:w:sdst_exec:m64:1
+VOP3|122|V_CMPX_NLG_F64|ENC_VOP3|||D0=VDST:w:sdst:b1:1 S0=SRC0:r:src_nolit:f64:64 S1=SRC1:r:src_simple:f64:64 EXEC=-:w:sdst_exec:m64:1
+VOP3|123|V_CMPX_NGT_F64|ENC_VOP3|||D0=VDST:w:sdst:b1:1 S0=SRC0:r:src_nolit:f64:64 S1=SRC1:r:src_simple:f64:64 EXEC=-:w:sdst_exec:m64:1
+VOP3|124|V_CMPX_NLE_F64|ENC_VOP3|||D0=VDST:w:sdst:b1:1 S0=SRC0:r:src_nolit:f64:64 S1=SRC1:r:src_simple:f64:64 EXEC=-:w:sdst_exec:m64:1
+VOP3|125|V_CMPX_NEQ_F64|ENC_VOP3|||D0=VDST:w:sdst:b1:1 S0=SRC0:r:src_nolit:f64:64 S1=SRC1:r:src_simple:f64:64 EXEC=-:w:sdst_exec:m64:1
+VOP3|126|V_CMPX_NLT_F64|ENC_VOP3|||D0=VDST:w:sdst:b1:1 S0=SRC0:r:src_nolit:f64:64 S1=SRC1:r:src_simple:f64:64 EXEC=-:w:sdst_exec:m64:1
+VOP3|127|V_CMPX_TRU_F64|ENC_VOP3|||D0=VDST:w:sdst:b1:1 S0=SRC0:r:src_nolit:f64:64 S1=SRC1:r:src_simple:f64:64 EXEC=-:w:sdst_exec:m64:1
+VOP3|160|V_CMP_F_I16|ENC_VOP3|||D0=VDST:w:sreg:b1:1 S0=SRC0:r:src_nolit:i16:16 S1=SRC1:r:src_simple:i16:16
+VOP3|161|V_CMP_LT_I16|ENC_VOP3|||D0=VDST:w:sreg:b1:1 S0=SRC0:r:src_nolit:i16:16 S1=SRC1:r:src_simple:i16:16
+VOP3|162|V_CMP_EQ_I16|ENC_VOP3|||D0=VDST:w:sreg:b1:1 S0=SRC0:r:src_nolit:i16:16 S1=SRC1:r:src_simple:i16:16
+VOP3|163|V_CMP_LE_I16|ENC_VOP3|||D0=VDST:w:sreg:b1:1 S0=SRC0:r:src_nolit:i16:16 S1=SRC1:r:src_simple:i16:16
+VOP3|164|V_CMP_GT_I16|ENC_VOP3|||D0=VDST:w:sreg:b1:1 S0=SRC0:r:src_nolit:i16:16 S1=SRC1:r:src_simple:i16:16
+VOP3|165|V_CMP_NE_I16|ENC_VOP3|||D0=VDST:w:sreg:b1:1 S0=SRC0:r:src_nolit:i16:16 S1=SRC1:r:src_simple:i16:16
+VOP3|166|V_CMP_GE_I16|ENC_VOP3|||D0=VDST:w:sreg:b1:1 S0=SRC0:r:src_nolit:i16:16 S1=SRC1:r:src_simple:i16:16
+VOP3|167|V_CMP_T_I16|ENC_VOP3|||D0=VDST:w:sreg:b1:1 S0=SRC0:r:src_nolit:i16:16 S1=SRC1:r:src_simple:i16:16
+VOP3|168|V_CMP_F_U16|ENC_VOP3|||D0=VDST:w:sreg:b1:1 S0=SRC0:r:src_nolit:u16:16 S1=SRC1:r:src_simple:u16:16
+VOP3|169|V_CMP_LT_U16|ENC_VOP3|||D0=VDST:w:sreg:b1:1 S0=SRC0:r:src_nolit:u16:16 S1=SRC1:r:src_simple:u16:16
+VOP3|170|V_CMP_EQ_U16|ENC_VOP3|||D0=VDST:w:sreg:b1:1 S0=SRC0:r:src_nolit:u16:16 S1=SRC1:r:src_simple:u16:16
+VOP3|171|V_CMP_LE_U16|ENC_VOP3|||D0=VDST:w:sreg:b1:1 S0=SRC0:r:src_nolit:u16:16 S1=SRC1:r:src_simple:u16:16
+VOP3|172|V_CMP_GT_U16|ENC_VOP3|||D0=VDST:w:sreg:b1:1 S0=SRC0:r:src_nolit:u16:16 S1=SRC1:r:src_simple:u16:16
+VOP3|173|V_CMP_NE_U16|ENC_VOP3|||D0=VDST:w:sreg:b1:1 S0=SRC0:r:src_nolit:u16:16 S1=SRC1:r:src_simple:u16:16
+VOP3|174|V_CMP_GE_U16|ENC_VOP3|||D0=VDST:w:sreg:b1:1 S0=SRC0:r:src_nolit:u16:16 S1=SRC1:r:src_simple:u16:16
+VOP3|175|V_CMP_T_U16|ENC_VOP3|||D0=VDST:w:sreg:b1:1 S0=SRC0:r:src_nolit:u16:16 S1=SRC1:r:src_simple:u16:16
+VOP3|176|V_CMPX_F_I16|ENC_VOP3|||D0=VDST:w:sdst:b1:1 S0=SRC0:r:src_nolit:i16:16 S1=SRC1:r:src_simple:i16:16 EXEC=-:w:sdst_exec:m64:1
+VOP3|177|V_CMPX_LT_I16|ENC_VOP3|||D0=VDST:w:sdst:b1:1 S0=SRC0:r:src_nolit:i16:16 S1=SRC1:r:src_simple:i16:16 EXEC=-:w:sdst_exec:m64:1
+VOP3|178|V_CMPX_EQ_I16|ENC_VOP3|||D0=VDST:w:sdst:b1:1 S0=SRC0:r:src_nolit:i16:16 S1=SRC1:r:src_simple:i16:16 EXEC=-:w:sdst_exec:m64:1
+VOP3|179|V_CMPX_LE_I16|ENC_VOP3|||D0=VDST:w:sdst:b1:1 S0=SRC0:r:src_nolit:i16:16 S1=SRC1:r:src_simple:i16:16 EXEC=-:w:sdst_exec:m64:1
+VOP3|180|V_CMPX_GT_I16|ENC_VOP3|||D0=VDST:w:sdst:b1:1 S0=SRC0:r:src_nolit:i16:16 S1=SRC1:r:src_simple:i16:16 EXEC=-:w:sdst_exec:m64:1
+VOP3|181|V_CMPX_NE_I16|ENC_VOP3|||D0=VDST:w:sdst:b1:1 S0=SRC0:r:src_nolit:i16:16 S1=SRC1:r:src_simple:i16:16 EXEC=-:w:sdst_exec:m64:1
+VOP3|182|V_CMPX_GE_I16|ENC_VOP3|||D0=VDST:w:sdst:b1:1 S0=SRC0:r:src_nolit:i16:16 S1=SRC1:r:src_simple:i16:16 EXEC=-:w:sdst_exec:m64:1
+VOP3|183|V_CMPX_T_I16|ENC_VOP3|||D0=VDST:w:sdst:b1:1 S0=SRC0:r:src_nolit:i16:16 S1=SRC1:r:src_simple:i16:16 EXEC=-:w:sdst_exec:m64:1
+VOP3|184|V_CMPX_F_U16|ENC_VOP3|||D0=VDST:w:sdst:b1:1 S0=SRC0:r:src_nolit:u16:16 S1=SRC1:r:src_simple:u16:16 EXEC=-:w:sdst_exec:m64:1
+VOP3|185|V_CMPX_LT_U16|ENC_VOP3|||D0=VDST:w:sdst:b1:1 S0=SRC0:r:src_nolit:u16:16 S1=SRC1:r:src_simple:u16:16 EXEC=-:w:sdst_exec:m64:1
+VOP3|186|V_CMPX_EQ_U16|ENC_VOP3|||D0=VDST:w:sdst:b1:1 S0=SRC0:r:src_nolit:u16:16 S1=SRC1:r:src_simple:u16:16 EXEC=-:w:sdst_exec:m64:1
+VOP3|187|V_CMPX_LE_U16|ENC_VOP3|||D0=VDST:w:sdst:b1:1 S0=SRC0:r:src_nolit:u16:16 S1=SRC1:r:src_simple:u16:16 EXEC=-:w:sdst_exec:m64:1
+VOP3|188|V_CMPX_GT_U16|ENC_VOP3|||D0=VDST:w:sdst:b1:1 S0=SRC0:r:src_nolit:u16:16 S1=SRC1:r:src_simple:u16:16 EXEC=-:w:sdst_exec:m64:1
+VOP3|189|V_CMPX_NE_U16|ENC_VOP3|||D0=VDST:w:sdst:b1:1 S0=SRC0:r:src_nolit:u16:16 S1=SRC1:r:src_simple:u16:16 EXEC=-:w:sdst_exec:m64:1
+VOP3|190|V_CMPX_GE_U16|ENC_VOP3|||D0=VDST:w:sdst:b1:1 S0=SRC0:r:src_nolit:u16:16 S1=SRC1:r:src_simple:u16:16 EXEC=-:w:sdst_exec:m64:1
+VOP3|191|V_CMPX_T_U16|ENC_VOP3|||D0=VDST:w:sdst:b1:1 S0=SRC0:r:src_nolit:u16:16 S1=SRC1:r:src_simple:u16:16 EXEC=-:w:sdst_exec:m64:1
+VOP3|192|V_CMP_F_I32|ENC_VOP3|||D0=VDST:w:sreg:b1:1 S0=SRC0:r:src_nolit:i32:32 S1=SRC1:r:src_simple:i32:32
+VOP3|193|V_CMP_LT_I32|ENC_VOP3|||D0=VDST:w:sreg:b1:1 S0=SRC0:r:src_nolit:i32:32 S1=SRC1:r:src_simple:i32:32
+VOP3|194|V_CMP_EQ_I32|ENC_VOP3|||D0=VDST:w:sreg:b1:1 S0=SRC0:r:src_nolit:i32:32 S1=SRC1:r:src_simple:i32:32
+VOP3|195|V_CMP_LE_I32|ENC_VOP3|||D0=VDST:w:sreg:b1:1 S0=SRC0:r:src_nolit:i32:32 S1=SRC1:r:src_simple:i32:32
+VOP3|196|V_CMP_GT_I32|ENC_VOP3|||D0=VDST:w:sreg:b1:1 S0=SRC0:r:src_nolit:i32:32 S1=SRC1:r:src_simple:i32:32
+VOP3|197|V_CMP_NE_I32|ENC_VOP3|||D0=VDST:w:sreg:b1:1 S0=SRC0:r:src_nolit:i32:32 S1=SRC1:r:src_simple:i32:32
+VOP3|198|V_CMP_GE_I32|ENC_VOP3|||D0=VDST:w:sreg:b1:1 S0=SRC0:r:src_nolit:i32:32 S1=SRC1:r:src_simple:i32:32
+VOP3|199|V_CMP_T_I32|ENC_VOP3|||D0=VDST:w:sreg:b1:1 S0=SRC0:r:src_nolit:i32:32 S1=SRC1:r:src_simple:i32:32
+VOP3|200|V_CMP_F_U32|ENC_VOP3|||D0=VDST:w:sreg:b1:1 S0=SRC0:r:src_nolit:u32:32 S1=SRC1:r:src_simple:u32:32
+VOP3|201|V_CMP_LT_U32|ENC_VOP3|||D0=VDST:w:sreg:b1:1 S0=SRC0:r:src_nolit:u32:32 S1=SRC1:r:src_simple:u32:32
+VOP3|202|V_CMP_EQ_U32|ENC_VOP3|||D0=VDST:w:sreg:b1:1 S0=SRC0:r:src_nolit:u32:32 S1=SRC1:r:src_simple:u32:32
+VOP3|203|V_CMP_LE_U32|ENC_VOP3|||D0=VDST:w:sreg:b1:1 S0=SRC0:r:src_nolit:u32:32 S1=SRC1:r:src_simple:u32:32
+VOP3|204|V_CMP_GT_U32|ENC_VOP3|||D0=VDST:w:sreg:b1:1 S0=SRC0:r:src_nolit:u32:32 S1=SRC1:r:src_simple:u32:32
+VOP3|205|V_CMP_NE_U32|ENC_VOP3|||D0=VDST:w:sreg:b1:1 S0=SRC0:r:src_nolit:u32:32 S1=SRC1:r:src_simple:u32:32
+VOP3|206|V_CMP_GE_U32|ENC_VOP3|||D0=VDST:w:sreg:b1:1 S0=SRC0:r:src_nolit:u32:32 S1=SRC1:r:src_simple:u32:32
+VOP3|207|V_CMP_T_U32|ENC_VOP3|||D0=VDST:w:sreg:b1:1 S0=SRC0:r:src_nolit:u32:32 S1=SRC1:r:src_simple:u32:32
+VOP3|208|V_CMPX_F_I32|ENC_VOP3|||D0=VDST:w:sdst:b1:1 S0=SRC0:r:src_nolit:i32:32 S1=SRC1:r:src_simple:i32:32 EXEC=-:w:sdst_exec:m64:1
+VOP3|209|V_CMPX_LT_I32|ENC_VOP3|||D0=VDST:w:sdst:b1:1 S0=SRC0:r:src_nolit:i32:32 S1=SRC1:r:src_simple:i32:32 EXEC=-:w:sdst_exec:m64:1
+VOP3|210|V_CMPX_EQ_I32|ENC_VOP3|||D0=VDST:w:sdst:b1:1 S0=SRC0:r:src_nolit:i32:32 S1=SRC1:r:src_simple:i32:32 EXEC=-:w:sdst_exec:m64:1
+VOP3|211|V_CMPX_LE_I32|ENC_VOP3|||D0=VDST:w:sdst:b1:1 S0=SRC0:r:src_nolit:i32:32 S1=SRC1:r:src_simple:i32:32 EXEC=-:w:sdst_exec:m64:1
+VOP3|212|V_CMPX_GT_I32|ENC_VOP3|||D0=VDST:w:sdst:b1:1 S0=SRC0:r:src_nolit:i32:32 S1=SRC1:r:src_simple:i32:32 EXEC=-:w:sdst_exec:m64:1
+VOP3|213|V_CMPX_NE_I32|ENC_VOP3|||D0=VDST:w:sdst:b1:1 S0=SRC0:r:src_nolit:i32:32 S1=SRC1:r:src_simple:i32:32 EXEC=-:w:sdst_exec:m64:1
+VOP3|214|V_CMPX_GE_I32|ENC_VOP3|||D0=VDST:w:sdst:b1:1 S0=SRC0:r:src_nolit:i32:32 S1=SRC1:r:src_simple:i32:32 EXEC=-:w:sdst_exec:m64:1
+VOP3|215|V_CMPX_T_I32|ENC_VOP3|||D0=VDST:w:sdst:b1:1 S0=SRC0:r:src_nolit:i32:32 S1=SRC1:r:src_simple:i32:32 EXEC=-:w:sdst_exec:m64:1
+VOP3|216|V_CMPX_F_U32|ENC_VOP3|||D0=VDST:w:sdst:b1:1 S0=SRC0:r:src_nolit:u32:32 S1=SRC1:r:src_simple:u32:32 EXEC=-:w:sdst_exec:m64:1
+VOP3|217|V_CMPX_LT_U32|ENC_VOP3|||D0=VDST:w:sdst:b1:1 S0=SRC0:r:src_nolit:u32:32 S1=SRC1:r:src_simple:u32:32 EXEC=-:w:sdst_exec:m64:1
+VOP3|218|V_CMPX_EQ_U32|ENC_VOP3|||D0=VDST:w:sdst:b1:1 S0=SRC0:r:src_nolit:u32:32 S1=SRC1:r:src_simple:u32:32 EXEC=-:w:sdst_exec:m64:1
+VOP3|219|V_CMPX_LE_U32|ENC_VOP3|||D0=VDST:w:sdst:b1:1 S0=SRC0:r:src_nolit:u32:32 S1=SRC1:r:src_simple:u32:32 EXEC=-:w:sdst_exec:m64:1
+VOP3|220|V_CMPX_GT_U32|ENC_VOP3|||D0=VDST:w:sdst:b1:1 S0=SRC0:r:src_nolit:u32:32 S1=SRC1:r:src_simple:u32:32 EXEC=-:w:sdst_exec:m64:1
+VOP3|221|V_CMPX_NE_U32|ENC_VOP3|||D0=VDST:w:sdst:b1:1 S0=SRC0:r:src_nolit:u32:32 S1=SRC1:r:src_simple:u32:32 EXEC=-:w:sdst_exec:m64:1
+VOP3|222|V_CMPX_GE_U32|ENC_VOP3|||D0=VDST:w:sdst:b1:1 S0=SRC0:r:src_nolit:u32:32 S1=SRC1:r:src_simple:u32:32 EXEC=-:w:sdst_exec:m64:1
+VOP3|223|V_CMPX_T_U32|ENC_VOP3|||D0=VDST:w:sdst:b1:1 S0=SRC0:r:src_nolit:u32:32 S1=SRC1:r:src_simple:u32:32 EXEC=-:w:sdst_exec:m64:1
+VOP3|224|V_CMP_F_I64|ENC_VOP3|||D0=VDST:w:sreg:b1:1 S0=SRC0:r:src_nolit:i64:64 S1=SRC1:r:src_simple:i64:64
+VOP3|225|V_CMP_LT_I64|ENC_VOP3|||D0=VDST:w:sreg:b1:1 S0=SRC0:r:src_nolit:i64:64 S1=SRC1:r:src_simple:i64:64
+VOP3|226|V_CMP_EQ_I64|ENC_VOP3|||D0=VDST:w:sreg:b1:1 S0=SRC0:r:src_nolit:i64:64 S1=SRC1:r:src_simple:i64:64
+VOP3|227|V_CMP_LE_I64|ENC_VOP3|||D0=VDST:w:sreg:b1:1 S0=SRC0:r:src_nolit:i64:64 S1=SRC1:r:src_simple:i64:64
+VOP3|228|V_CMP_GT_I64|ENC_VOP3|||D0=VDST:w:sreg:b1:1 S0=SRC0:r:src_nolit:i64:64 S1=SRC1:r:src_simple:i64:64
+VOP3|229|V_CMP_NE_I64|ENC_VOP3|||D0=VDST:w:sreg:b1:1 S0=SRC0:r:src_nolit:i64:64 S1=SRC1:r:src_simple:i64:64
+VOP3|230|V_CMP_GE_I64|ENC_VOP3|||D0=VDST:w:sreg:b1:1 S0=SRC0:r:src_nolit:i64:64 S1=SRC1:r:src_simple:i64:64
+VOP3|231|V_CMP_T_I64|ENC_VOP3|||D0=VDST:w:sreg:b1:1 S0=SRC0:r:src_nolit:i64:64 S1=SRC1:r:src_simple:i64:64
+VOP3|232|V_CMP_F_U64|ENC_VOP3|||D0=VDST:w:sreg:b1:1 S0=SRC0:r:src_nolit:u64:64 S1=SRC1:r:src_simple:u64:64
+VOP3|233|V_CMP_LT_U64|ENC_VOP3|||D0=VDST:w:sreg:b1:1 S0=SRC0:r:src_nolit:u64:64 S1=SRC1:r:src_simple:u64:64
+VOP3|234|V_CMP_EQ_U64|ENC_VOP3|||D0=VDST:w:sreg:b1:1 S0=SRC0:r:src_nolit:u64:64 S1=SRC1:r:src_simple:u64:64
+VOP3|235|V_CMP_LE_U64|ENC_VOP3|||D0=VDST:w:sreg:b1:1 S0=SRC0:r:src_nolit:u64:64 S1=SRC1:r:src_simple:u64:64
+VOP3|236|V_CMP_GT_U64|ENC_VOP3|||D0=VDST:w:sreg:b1:1 S0=SRC0:r:src_nolit:u64:64 S1=SRC1:r:src_simple:u64:64
+VOP3|237|V_CMP_NE_U64|ENC_VOP3|||D0=VDST:w:sreg:b1:1 S0=SRC0:r:src_nolit:u64:64 S1=SRC1:r:src_simple:u64:64
+VOP3|238|V_CMP_GE_U64|ENC_VOP3|||D0=VDST:w:sreg:b1:1 S0=SRC0:r:src_nolit:u64:64 S1=SRC1:r:src_simple:u64:64
+VOP3|239|V_CMP_T_U64|ENC_VOP3|||D0=VDST:w:sreg:b1:1 S0=SRC0:r:src_nolit:u64:64 S1=SRC1:r:src_simple:u64:64
+VOP3|240|V_CMPX_F_I64|ENC_VOP3|||D0=VDST:w:sdst:b1:1 S0=SRC0:r:src_nolit:i64:64 S1=SRC1:r:src_simple:i64:64 EXEC=-:w:sdst_exec:m64:1
+VOP3|241|V_CMPX_LT_I64|ENC_VOP3|||D0=VDST:w:sdst:b1:1 S0=SRC0:r:src_nolit:i64:64 S1=SRC1:r:src_simple:i64:64 EXEC=-:w:sdst_exec:m64:1
+VOP3|242|V_CMPX_EQ_I64|ENC_VOP3|||D0=VDST:w:sdst:b1:1 S0=SRC0:r:src_nolit:i64:64 S1=SRC1:r:src_simple:i64:64 EXEC=-:w:sdst_exec:m64:1
+VOP3|243|V_CMPX_LE_I64|ENC_VOP3|||D0=VDST:w:sdst:b1:1 S0=SRC0:r:src_nolit:i64:64 S1=SRC1:r:src_simple:i64:64 EXEC=-:w:sdst_exec:m64:1
+VOP3|244|V_CMPX_GT_I64|ENC_VOP3|||D0=VDST:w:sdst:b1:1 S0=SRC0:r:src_nolit:i64:64 S1=SRC1:r:src_simple:i64:64 EXEC=-:w:sdst_exec:m64:1
+VOP3|245|V_CMPX_NE_I64|ENC_VOP3|||D0=VDST:w:sdst:b1:1 S0=SRC0:r:src_nolit:i64:64 S1=SRC1:r:src_simple:i64:64 EXEC=-:w:sdst_exec:m64:1
+VOP3|246|V_CMPX_GE_I64|ENC_VOP3|||D0=VDST:w:sdst:b1:1 S0=SRC0:r:src_nolit:i64:64 S1=SRC1:r:src_simple:i64:64 EXEC=-:w:sdst_exec:m64:1
+VOP3|247|V_CMPX_T_I64|ENC_VOP3|||D0=VDST:w:sdst:b1:1 S0=SRC0:r:src_nolit:i64:64 S1=SRC1:r:src_simple:i64:64 EXEC=-:w:sdst_exec:m64:1
+VOP3|248|V_CMPX_F_U64|ENC_VOP3|||D0=VDST:w:sdst:b1:1 S0=SRC0:r:src_nolit:u64:64 S1=SRC1:r:src_simple:u64:64 EXEC=-:w:sdst_exec:m64:1
+VOP3|249|V_CMPX_LT_U64|ENC_VOP3|||D0=VDST:w:sdst:b1:1 S0=SRC0:r:src_nolit:u64:64 S1=SRC1:r:src_simple:u64:64 EXEC=-:w:sdst_exec:m64:1
+VOP3|250|V_CMPX_EQ_U64|ENC_VOP3|||D0=VDST:w:sdst:b1:1 S0=SRC0:r:src_nolit:u64:64 S1=SRC1:r:src_simple:u64:64 EXEC=-:w:sdst_exec:m64:1
+VOP3|251|V_CMPX_LE_U64|ENC_VOP3|||D0=VDST:w:sdst:b1:1 S0=SRC0:r:src_nolit:u64:64 S1=SRC1:r:src_simple:u64:64 EXEC=-:w:sdst_exec:m64:1
+VOP3|252|V_CMPX_GT_U64|ENC_VOP3|||D0=VDST:w:sdst:b1:1 S0=SRC0:r:src_nolit:u64:64 S1=SRC1:r:src_simple:u64:64 EXEC=-:w:sdst_exec:m64:1
+VOP3|253|V_CMPX_NE_U64|ENC_VOP3|||D0=VDST:w:sdst:b1:1 S0=SRC0:r:src_nolit:u64:64 S1=SRC1:r:src_simple:u64:64 EXEC=-:w:sdst_exec:m64:1
+VOP3|254|V_CMPX_GE_U64|ENC_VOP3|||D0=VDST:w:sdst:b1:1 S0=SRC0:r:src_nolit:u64:64 S1=SRC1:r:src_simple:u64:64 EXEC=-:w:sdst_exec:m64:1
+VOP3|255|V_CMPX_T_U64|ENC_VOP3|||D0=VDST:w:sdst:b1:1 S0=SRC0:r:src_nolit:u64:64 S1=SRC1:r:src_simple:u64:64 EXEC=-:w:sdst_exec:m64:1
 VOP3|256|V_CNDMASK_B32|ENC_VOP3|||D0=VDST:w:vgpr:b32:32 S0=SRC0:r:src_nolit:b32:32 S1=SRC1:r:src_simple:b32:32 VCC=SRC2:r:sreg:m64:1
 VOP3|257|V_ADD_F32|ENC_VOP3|||D0=VDST:w:vgpr:f32:32 S0=SRC0:r:src_nolit:f32:32 S1=SRC1:r:src_simple:f32:32
 VOP3|258|V_SUB_F32|ENC_VOP3|||D0=VDST:w:vgpr:f32:32 S0=SRC0:r:src_nolit:f32:32 S1=SRC1:r:src_simple:f32:32
