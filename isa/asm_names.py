@@ -145,9 +145,20 @@ def inline_number(value: int, kind: str) -> int | None:
     return inline_table(kind).get(value)
 
 
-def literal_text(value: int, kind: str) -> str:
+#: Kinds whose operands read the low half of a literal.
+HALVES = ("f16", "bf16", "i16")
+
+
+def is_short_literal(value: int, kind: str, bits: int) -> bool:
+    """Whether the text of a literal is that of its low half: an operand of 16 bits reads no more."""
+    return bits == 16 and kind in HALVES and value >> 16 != 0 and inline_number(value, kind) is inline_number(value & 0xFFFF, kind) is None
+
+
+def literal_text(value: int, kind: str, bits: int) -> str:
     """A literal in text: plain hexadecimal, or lit(...) where that would read as something else
-    (an inline constant, bits a 16-bit operand does not have, a small integer for an F64)."""
-    more = value >> 16 if kind in ("f16", "bf16", "i16") else kind == "f64" and value in inline_table("i64")
+    (an inline constant, a small integer for an F64)."""
+    if is_short_literal(value, kind, bits):
+        return hex(value & 0xFFFF)
+    more = value >> 16 if kind in HALVES else kind == "f64" and value in inline_table("i64")
     plain = inline_number(value, kind) is None and not more
     return hex(value) if plain else f"lit({value:#x})"

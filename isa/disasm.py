@@ -44,14 +44,14 @@ def print_source(name: str, slot: Slot) -> Print:
     element_bits = 64 if slot.fmt.startswith("f64") else 0
     names, field = asm_names.sources(name, slot.bits, element_bits), slot.field
     halves = asm_names.vgpr_halves() if slot.half == "bit7" else ()
-    kind = asm_names.literal_kind(slot.fmt, slot.bits)
+    kind, bits = asm_names.literal_kind(slot.fmt, slot.bits), slot.bits
     wide_bit, suffixes = 1 << slot.index, slot.half == "opsel"
     acc, acc_bit, acc_names = slot.acc, slot.index, asm_names.vgprs(registers(slot.bits), "a")
 
     def show(f: Fields) -> str:
         number = f[field]
         if number == LITERAL:
-            return asm_names.literal_text(f["LITERAL"], kind)
+            return asm_names.literal_text(f["LITERAL"], kind, bits)
         if number >= FIRST_VGPR:
             if halves:
                 return halves[number - FIRST_VGPR]

@@ -12,6 +12,7 @@ from dataclasses import dataclass
 from functools import cache
 
 from stuntgpu.isa.arch import EncodingRow, FieldRow, InstRow, arch
+from stuntgpu.isa.asm_names import LITERAL, is_short_literal, literal_kind
 from stuntgpu.isa.errata import ignored
 from stuntgpu.isa.errors import Bug
 from stuntgpu.isa.fixed import fixed_fields
@@ -193,6 +194,16 @@ def conditional_bits(inst: Inst, when: str, field: str) -> int:
         most = 5 if inst.base == "VIMAGE" else 4
         n = len(address_registers(inst.name, inst.fields["DIM"], inst.fields["A16"], most))
         return 0 if int(field[-1]) < n else ALL
+    if when == "half literal":
+        return half_literal(inst)
     if when == "no return" and "_ATOMIC_" not in inst.name:
         return 0
     return ignored.CONDITIONS[when](inst.fields, field)
+
+
+def half_literal(inst: Inst) -> int:
+    """Bits of the literal that no operand reads."""
+    slots = syntax(inst.arch, inst.base, inst.opcode, "").slots
+    readers = [s for s in slots if s.kind == "literal" or (s.kind == "src" and inst.fields.get(s.field) == LITERAL)]
+    value = inst.fields.get("LITERAL", 0)
+    return 0xFFFF_0000 if all(is_short_literal(value, literal_kind(s.fmt, s.bits), s.bits) for s in readers) else 0

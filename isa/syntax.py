@@ -94,7 +94,9 @@ def source_slot(target: Arch, row: InstRow, operand: OperandRow, form: str) -> S
     style = MIX if row.name.startswith(MIX_NAMES) else operand.type
     fmt = constant_format(target, row, operand)
     acc = "always" if operand.type == "src_accvgpr" else ""
-    return Slot(kind if not acc else "vgpr", field, operand.bits, half, index, signed and not acc, style, fmt, acc)
+    shares = any(o.role == "SIMM32" for o in row.operands)  # its literal with the constant, all of it
+    bits = max(32, operand.bits) if shares else operand.bits
+    return Slot(kind if not acc else "vgpr", field, bits, half, index, signed and not acc, style, fmt, acc)
 
 
 def constant_format(target: Arch, row: InstRow, operand: OperandRow) -> str:

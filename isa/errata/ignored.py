@@ -59,6 +59,7 @@ ROWS = (
     Ignored("DS VDS", "ADDR DATA0 DATA1 VDST", "no such operand: LLVM refuses other values, programs that ran on hardware have them"),
     Ignored("VOPD VOPDX VOPDY", "VSRCX1 VSRCY1", "a half with one source: LLVM refuses other values, programs that ran on hardware have them"),
     Ignored("DS VDS", "OFFSET0 OFFSET1", "a lane bit whose AND, OR and XOR bits do what plainer ones do", "DS_SWIZZLE_B32", "swizzle"),
+    Ignored("VOP1 VOP2 VOPC VOP3 VOP3_SDST", "LITERAL", "the high half of a literal that is read as 16 bits; compilers extend the sign", "", "half literal"),
     Ignored("LDSDIR VDSDIR", "ATTR ATTR_CHAN", "no attribute"),
     Ignored("VIMAGE VSAMPLE", "VADDR1 VADDR2 VADDR3", "addresses that the dimension does not have", "", "no image address"),
     Ignored("EXP VEXPORT", "VSRC0 VSRC1 VSRC2 VSRC3", "a component that is not exported", "", "not exported"),
