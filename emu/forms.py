@@ -15,7 +15,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from functools import lru_cache
 
-from stuntgpu.emu import layout, state
+from stuntgpu.emu import formats, layout, state
 from stuntgpu.emu.dpp import Dpp, dpp_of
 from stuntgpu.isa.errors import Unmodelled
 from stuntgpu.isa.inst import Inst, Kind, Operand
@@ -42,7 +42,7 @@ PREFIX = "h_"
 #: Places that are fields: part of the form. OFFSET0 and OFFSET1 are data.
 _FIELDS = {
     "OPSEL": "OP_SEL", "OPSEL_HI": "OP_SEL_HI", "NEG": "NEG", "NEG_HI": "NEG_HI", "OMOD": "OMOD",
-    "ABS": "ABS", "CLAMP": "CLAMP",
+    "ABS": "ABS", "CLAMP": "CLAMP", "ATTR": "ATTR", "ATTR_CHAN": "ATTR_CHAN",
 }  # fmt: skip
 
 _NUMBERS = {
@@ -204,8 +204,6 @@ class Binder:
         inst = self.inst
         if inst.fields.get("TFE") or inst.fields.get("LWE"):
             raise Unmodelled(inst.arch, f"{inst.name} with TFE or LWE", "emu/forms.py")
-        if self.row.is_typed:
-            raise Unmodelled(inst.arch, f"{inst.name}: memory formats", "emu/forms.py")
         if self.row.is_matrix:
             self.matrix()
         for name in self.row.reads:
@@ -413,6 +411,8 @@ class Binder:
         kind, value = self.locate(op)
         self.add(Slot("at soffset", kind), value)
         self.add(Slot("at offset", "n"), m.offset)
+        if self.row.is_typed and formats.has_own_format(self.inst.name):
+            self.add(Slot("at format", "n"), formats.own_code(self.inst.fields))
         reg = m.vaddr or 0
         if m.index:
             self.add(Slot("at index", "v"), layout.vgpr(reg, self.lanes))

@@ -12,8 +12,6 @@ from stuntgpu.emu.operand import dwords, following, register
 from stuntgpu.emu.wave import Wave
 from stuntgpu.isa.inst import Inst, Operand
 
-LANES_OF_A_MATRIX = 16
-
 
 def store_to_lds(w: Wave, inst: Inst, values: Mapping[int, int], width: int) -> None:
     """A buffer load with the LDS bit: each lane's dwords at M0[15:0] + offset + lane * their size."""
@@ -23,16 +21,17 @@ def store_to_lds(w: Wave, inst: Inst, values: Mapping[int, int], width: int) -> 
         w.store("LDS", lane, base + lane * size, size, value)
 
 
-def transpose(w: Wave, op: Operand, bits: int) -> None:
-    """The elements of every sixteen lanes' registers, taken as rows of 16, become columns: lane i gets column i."""
+def transpose(w: Wave, op: Operand, bits: int, sharing: int) -> None:
+    """The elements in the registers of every `sharing` lanes, taken as rows of as many, become columns: lane i
+    gets column i."""
     registers = [w.vgprs[following(register(op), i)] for i in range(dwords(op))]
     count, mask, active = op.bits // bits, (1 << bits) - 1, set(w.active)
-    for first in range(0, w.lanes, LANES_OF_A_MATRIX):
-        lanes = range(first, first + LANES_OF_A_MATRIX)
+    for first in range(0, w.lanes, sharing):
+        lanes = range(first, first + sharing)
         whole = [sum(r[lane] << 32 * i for i, r in enumerate(registers)) for lane in lanes]
         elements = [value >> bits * e & mask for value in whole for e in range(count)]
         for column, lane in enumerate(lanes):
             if lane in active:
-                value = sum(x << bits * row for row, x in enumerate(elements[column::LANES_OF_A_MATRIX]))
+                value = sum(x << bits * row for row, x in enumerate(elements[column::sharing]))
                 for i, r in enumerate(registers):
                     r[lane] = value >> 32 * i & 0xFFFF_FFFF

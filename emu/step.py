@@ -22,6 +22,7 @@ from stuntgpu.emu.matrix import wmma
 from stuntgpu.emu.mfma import ENCODINGS as MFMA_ENCODINGS
 from stuntgpu.emu.mfma import mfma
 from stuntgpu.emu.wave import Wave
+from stuntgpu.isa.arch import arch
 from stuntgpu.isa.errors import Unmodelled
 from stuntgpu.isa.inst import Inst, Kind, Operand
 from stuntgpu.isa.ir import UNIFORM, Semantics
@@ -36,7 +37,7 @@ Commit = Callable[[Wave, Results], None]
 #: Places that come from a microcode field of another name.
 _FIELDS = {
     "OPSEL": "OP_SEL", "OPSEL_HI": "OP_SEL_HI", "NEG": "NEG", "NEG_HI": "NEG_HI", "OMOD": "OMOD",
-    "ABS": "ABS", "CLAMP": "CLAMP", "OFFSET0": "OFFSET0", "OFFSET1": "OFFSET1",
+    "ABS": "ABS", "CLAMP": "CLAMP", "OFFSET0": "OFFSET0", "OFFSET1": "OFFSET1", "ATTR": "ATTR", "ATTR_CHAN": "ATTR_CHAN",
 }  # fmt: skip
 
 #: Places that are register numbers, and the fields that may hold them.
@@ -127,7 +128,9 @@ def _multiply(w: Wave, half: Half, args: Sequence[int]) -> None:
 
 def _transpose(w: Wave, half: Half, args: Sequence[int]) -> None:
     """The operand is what the load wrote."""
-    transpose(w, next(o for o in half.operands if o.is_written), args[0])
+    if w.lanes != arch(half.inst.arch).wave_sizes[0]:  # in longer waves of RDNA4 a lane has fewer registers
+        raise Unmodelled(half.inst.arch, f"{half.inst.name} in waves of {w.lanes}", "emu/step.py")
+    transpose(w, next(o for o in half.operands if o.is_written), *args)
 
 
 #: Actions on the vector registers an instruction names.
@@ -394,7 +397,7 @@ def _buffer_address(inst: Inst, m: MemoryFields, ops: tuple[Operand, ...]) -> Fi
     def fill(w: Wave) -> list[int]:
         words = w.read_scalar(resource, 4)
         v, s = at.buffer_of(inst.arch, words, has_index), moved(w)
-        if is_typed:
+        if is_typed and w.exec:
             w.typed = formats.of_instruction(inst.arch, inst.name, inst.fields, words)
         nothing = [0] * w.lanes
         index = w.vgprs[reg] if has_index else nothing

@@ -309,8 +309,8 @@ ACTIONS: Mapping[str, str] = {
     "sendmsg": "message; argument: SIMM16",
     "halt": "s_sethalt",
     "wmma": "matrix multiply-add; the executor reads shape and types from the mnemonic",
-    "transpose": "after the results are stored: the data of every sixteen lanes, elements of n bits, is a matrix of as many"
-                 " rows as a lane has elements and 16 columns, row after row; lane i of the sixteen gets column i",
+    "transpose": "after the results are stored; arguments: bits of an element, n lanes: the data of every n lanes is a matrix"
+                 " of as many rows as a lane has elements and n columns, row after row; lane i of the n gets column i",
     "memory_barrier": "order memory (buffer_gl*_inv and the like)",
     "swizzle": "DS_SWIZZLE_B32",
     "illegal": "raises the illegal-instruction fault",
@@ -334,7 +334,7 @@ PLACES: Mapping[str, str] = {
     "OPSEL": "OP_SEL field", "OPSEL_HI": "OP_SEL_HI field", "NEG": "NEG field", "NEG_HI": "NEG_HI field", "OMOD": "OMOD", "ABS": "ABS field", "CLAMP": "CLAMP bit",
     "SRC0": "number of the register in the SRC0 field (VGPR number 0..255, scalar operand number); DS: ADDR field",
     "SRC1": "of SRC1; DS: DATA0 field", "SRC2": "of SRC2", "VDST": "of VDST",
-    "SDST": "number of the scalar destination",
+    "SDST": "number of the scalar destination", "ATTR": "attribute number", "ATTR_CHAN": "its channel, 0 to 3",
     "MODE_IEEE": "MODE.IEEE, 1 bit", "PRIV": "STATUS.PRIV, 1 bit",
     "TBA": "trap base, 64 bits",
 }
@@ -343,7 +343,7 @@ PLACES: Mapping[str, str] = {
 UNIFORM = frozenset((
     "EXEC", "SCC", "M0", "VCCZ", "EXECZ", "PC", "WAVE32", "LANES", "SIMM16", "SIMM32", "OFFSET0",
     "OFFSET1", "OFFSET", "OPSEL", "OPSEL_HI", "NEG", "NEG_HI", "OMOD", "ABS", "CLAMP", "SRC0",
-    "SRC1", "SRC2", "VDST", "SDST", "MODE_IEEE", "PRIV", "TBA",
+    "SRC1", "SRC2", "VDST", "SDST", "ATTR", "ATTR_CHAN", "MODE_IEEE", "PRIV", "TBA",
 ))
 
 Scope = Literal["lane", "wave"]
@@ -380,7 +380,7 @@ PLACE_WIDTHS: Mapping[str, int] = {
     "EXEC": 64, "SCC": 1, "M0": 32, "VCCZ": 1, "EXECZ": 1, "PC": 64, "LANE": 32, "WAVE32": 1, "LANES": 32,
     "SIMM16": 16, "SIMM32": 32, "OFFSET0": 32, "OFFSET1": 32, "OFFSET": 32, "OPSEL": 32, "OPSEL_HI": 32,
     "NEG": 32, "NEG_HI": 32, "OMOD": 32, "ABS": 32, "CLAMP": 1, "SRC0": 32, "SRC1": 32, "SRC2": 32,
-    "VDST": 32, "SDST": 32, "MODE_IEEE": 1, "PRIV": 1, "TBA": 64,
+    "VDST": 32, "SDST": 32, "ATTR": 32, "ATTR_CHAN": 32, "MODE_IEEE": 1, "PRIV": 1, "TBA": 64,
 }
 
 

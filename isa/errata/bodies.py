@@ -525,3 +525,9 @@ def counter(op: str) -> str:
         f" (store LDS at:32 ({op} old:32 (trunc:32 (popcnt EXEC:64))))"
         " (for i 0:32 (sub LANES:32 1:32) ((if (extract:1 EXEC:64 i:32) ((setvgpr VDST:32 old:32 i:32)))))"
     )
+
+
+def per_quad(value: str, prepare: str = "") -> str:
+    """VDST of lane i = value, for all four lanes of every quad that has an active one; wave scope."""
+    quad = "(extract:4 EXEC:64 (and i:32 60:32))"
+    return f"(for i 0:32 (sub LANES:32 1:32) ((if (ne {quad} 0:4) ({prepare} (setvgpr VDST:32 {value} i:32)))))"

@@ -43,7 +43,7 @@ def dot4(a: str, b: str) -> str:
     return f"(set D0 {total})"
 
 
-def transpose_load(space: str, element: int, bits: int, target: str) -> str:
-    """See TRANSPOSE; `element` and `bits`, what one lane loads, in bits."""
+def transpose_load(space: str, element: int, bits: int, target: str, lanes: int = 16) -> str:
+    """See TRANSPOSE; `element` and `bits`, what one lane loads, in bits; `lanes` share a matrix."""
     address = "ADDR:32" if space == "LDS" else "ADDR:64"
-    return f"(set {target} (load:{bits} {space} {address})) (do transpose {element}:32)"
+    return f"(set {target} (load:{bits} {space} {address})) (do transpose {element}:32 {lanes}:32)"

@@ -66,6 +66,9 @@ def _scalar_floats() -> tuple[Erratum, ...]:
     ]
     out.append(Erratum(("S_CVT_HI_F32_F16",), "a 16-bit operand's upper half", "the upper half of the register", MANUAL,
                        "(set D0 (f16_to_f32 (extract:16 S0:32 16:32)))", f"{TESTS}::test_cvt_hi_reads_the_upper_half"))
+    out.append(Erratum(("S_CVT_PK_RTZ_F16_F32",), "two halves of a 16-bit operand", "two halves of a register", MANUAL,
+                       "(set D0 (concat:32 (f32_to_f16!rtz S1:32) (f32_to_f16!rtz S0:32)))",
+                       f"{TESTS}::test_scalar_pk_rtz_writes_both_halves"))
     return tuple(out)
 
 
@@ -106,21 +109,39 @@ _STORE_BLOCK = (
 )
 
 
+def _pairs() -> tuple[Erratum, ...]:
+    """DS with two addresses: each element is one access."""
+    out = []
+    for stride, scale in (("", 1), ("_STRIDE64", 64)):
+        for width in (32, 64):
+            first, second = (f"(add ADDR:32 (mul OFFSET{i}:32 {scale * width // 8}:32))" for i in (0, 1))
+            load = f"(set RETURN_DATA (concat:{2 * width} (load:{width} LDS {second}) (load:{width} LDS {first})))"
+            store = f"(store LDS {first} DATA:{width}) (store LDS {second} DATA2:{width})"
+            out += [
+                Erratum((f"DS_{what}_2ADDR{stride}_B{width}",), "goes dword by dword", "one access an element", "as RDNA3's text",
+                        body, f"{TESTS}::test_two_address_forms_access_whole_elements")
+                for what, body in (("LOAD", load), ("STORE", store))
+            ]
+    return tuple(out)
+
+
 def _memory() -> tuple[Erratum | Own, ...]:
     block = f"{TESTS}::test_block_loads_skip_registers"
     return (
+        *_pairs(),
         *(Erratum((f"{s}_LOAD_BLOCK",), "spells the address out", "ADDR holds base and offset", MANUAL, _LOAD_BLOCK, block)
           for s in ("GLOBAL", "SCRATCH")),
         *(Erratum((f"{s}_STORE_BLOCK",), "spells the address out", "ADDR holds base and offset", MANUAL, _STORE_BLOCK, block)
           for s in ("GLOBAL", "SCRATCH")),
-        Own(("GLOBAL_LOAD_TR_B128",), bodies_small.TRANSPOSE, bodies_small.transpose_load("MEM", 16, 128, "VDATA")),
+        Own(("GLOBAL_LOAD_TR_B128",), "measured on gfx1201: an 8 by 8 transpose inside each eight lanes",
+            bodies_small.transpose_load("MEM", 16, 128, "VDATA", lanes=8)),
         Own(("GLOBAL_LOAD_TR_B64",), bodies_small.TRANSPOSE, bodies_small.transpose_load("MEM", 8, 64, "VDATA")),
     )
 
 
 ROWS: tuple[Erratum | Own | Same | Unbuilt, ...] = (
     *rdna.ROWS, *_control(), *_scalar_floats(), *_vector(), *_memory(),
-    Unbuilt(("EXPORT", "DS_PARAM_LOAD"), "graphics pipeline"),
+    Unbuilt(("EXPORT",), "graphics pipeline"),
     Unbuilt(("DS_BVH_STACK_*",), "ray tracing"),
     Unbuilt(("GLOBAL_ATOMIC_ORDERED_ADD_B64",), "ordered append"),
 )

@@ -86,6 +86,10 @@ ROWS = (
         changed("S0", bits=32),
     ),
     OperandErratum(
+        frozenset({"gfx1201"}), "", lambda name: name == "S_CVT_PK_RTZ_F16_F32",
+        "the result has 16 bits", "two halves of 16 bits", "the instruction's own text", changed("D0", fmt="f16x2", bits=32),
+    ),
+    OperandErratum(
         ALL, "SOP1", lambda name: name in ("S_SWAPPC_B64", "S_MOVRELSD_2_B32"),
         "the source is a register", "it can be a literal as well", "LLVM reads and writes both",
         changed("S0", kind="ssrc"),

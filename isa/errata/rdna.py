@@ -202,9 +202,21 @@ _CONDXCHG = (
 )
 _ADDTID = "(add (add OFFSET:32 (and M0:32 0xffff:32)) (shl LANE:32 2:32))"
 _DIRECT = (
-    "(set at (and M0:32 0xffff:32)) (set type (extract:3 M0:32 16:32)) (set D0 (load:32 LDS at:32))"
-    " (set D0 (select:32 (eq type:3 0:3) (and D0:32 255:32) (select:32 (eq type:3 1:3) (and D0:32 0xffff:32)"
-    " (select:32 (eq type:3 4:3) (sext:32 (trunc:8 D0:32)) (select:32 (eq type:3 5:3) (sext:32 (trunc:16 D0:32)) D0:32)))))"
+    "(set type (extract:3 M0:32 16:32)) (set x (load:32 LDS (and M0:32 0xffff:32)))"
+    " (set x (select:32 (eq type:3 0:3) (and x:32 255:32) (select:32 (eq type:3 1:3) (and x:32 0xffff:32)"
+    " (select:32 (eq type:3 4:3) (sext:32 (trunc:8 x:32)) (select:32 (eq type:3 5:3) (sext:32 (trunc:16 x:32)) x:32))))) "
+    + bodies.per_quad("x:32")
+)
+#: Quads that begin a primitive: the first of a wave does, M0 says it of the others. A primitive has twelve dwords of
+#: each attribute: P0, P10 and P20 of X, Y, Z, W each.
+_PARAM = (
+    "(set begins (or (and (lshr M0:32 15:32) 0xfffe:32) 1:32)) (set size (mul (popcnt begins:32) 12:32)) "
+    + bodies.per_quad(
+        "(select:32 (eq part:32 3:32) 0:32 (load:32 LDS (add (and M0:32 0xffff:32) (shl at:32 2:32))))",
+        "(set part (and i:32 3:32))"
+        " (set number (sub (popcnt (and begins:32 (sub (shl 2:32 (lshr i:32 2:32)) 1:32))) 1:32))"
+        " (set at (add (add (mul ATTR:32 size:32) (mul number:32 12:32)) (add (shl part:32 2:32) ATTR_CHAN:32)))",
+    )
 )
 
 
@@ -227,7 +239,10 @@ def _memory() -> tuple[Erratum | Own, ...]:
                 "(set RETURN_DATA (load:32 MEM (add ADDR:64 (zext:64 (shl LANE:32 2:32)))))", f"{TESTS}::test_addtid_address"),
         Erratum(("GLOBAL_STORE_ADDTID_B32",), "spells the address out", "ADDR holds base and offset", MANUAL,
                 "(store MEM (add ADDR:64 (zext:64 (shl LANE:32 2:32))) DATA:32)", f"{TESTS}::test_addtid_address"),
-        Own(("LDS_DIRECT_LOAD", "DS_DIRECT_LOAD"), "the text is another table; M0 holds address and type", _DIRECT),
+        Own(("LDS_DIRECT_LOAD", "DS_DIRECT_LOAD"), "the text is another table; M0 holds address and type; whole quads are written",
+            _DIRECT),
+        Own(("LDS_PARAM_LOAD", "DS_PARAM_LOAD"), "no text; the manual's chapter on parameter loads: lanes 0, 1, 2 of a quad get"
+            " P0, P10, P20, lane 3 gets 0; whole quads are written", _PARAM),
     )
 
 
@@ -246,7 +261,7 @@ ROWS: tuple[Erratum | Own | Same | Unbuilt, ...] = (
     Same("FLAT_ATOMIC_CSUB_U32", "GLOBAL_ATOMIC_CSUB_U32"),
     Unbuilt(("IMAGE_*",), "image memory: needs descriptors, formats and filtering"),
     Unbuilt(("*_LOAD_LDS_*",), "loads into LDS: gfx1100 does not decode them"),
-    Unbuilt(("EXP", "LDS_PARAM_LOAD"), "graphics pipeline"),
+    Unbuilt(("EXP",), "graphics pipeline"),
     Unbuilt(("DS_GWS_*", "DS_ORDERED_COUNT", "DS_*_GS_REG_RTN"), "global wave sync and ordered append"),
     Unbuilt(("DS_BVH_STACK_RTN_B32",), "ray tracing"),
 )
