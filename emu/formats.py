@@ -9,6 +9,7 @@ Source:  the names of isa/asm_imm.py (unified formats) and isa/asm_imm_gfx9.py (
 
 from __future__ import annotations
 
+import struct
 from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import cache
@@ -207,13 +208,36 @@ def put(f: Format, element: int, number: int, value: int) -> int:
     return element & ~(mask << at) | store(f, value, bits) << at
 
 
-#: Instructions whose format is their own, not the descriptor's.
-OWN_FORMAT = "TBUFFER_"
+def has_own_format(instruction: str) -> bool:
+    """Whether the instruction names its format; else the descriptor does."""
+    return instruction.startswith("TBUFFER_")
+
+
+def own_code(fields: Mapping[str, int]) -> int:
+    return fields["NFMT"] << 4 | fields["DFMT"] if "DFMT" in fields else fields["FORMAT"]
 
 
 def of_instruction(name: str, instruction: str, fields: Mapping[str, int], words: int) -> tuple[Format, tuple[int, ...]]:
     """(format, selection) of one typed access; `words` is the descriptor. Raises Unmodelled."""
-    if not instruction.startswith(OWN_FORMAT):
+    if not has_own_format(instruction):
         return checked(name, code_of_descriptor(name, words), instruction), selection(words)
-    code = fields["NFMT"] << 4 | fields["DFMT"] if "DFMT" in fields else fields["FORMAT"]
-    return checked(name, code, instruction), IDENTITY
+    return checked(name, own_code(fields), instruction), IDENTITY
+
+
+# ---------------------------------------------------------------- for the C core
+
+N_CODES = 128
+
+
+def native_table(name: str) -> bytes:
+    """All formats of a generation as the C core's `Format` records."""
+    out = bytearray()
+    for code in range(N_CODES):
+        f = of_code(name, code)
+        if f is None:
+            out += bytes(12)
+            continue
+        places = [f.channels[i] if i < len(f.channels) else (0, 0) for i in range(4)]
+        out += struct.pack("<4B", len(f.channels), KINDS.index(f.kind), f.bytes, 0)
+        out += bytes(at for at, _ in places) + bytes(bits for _, bits in places)
+    return bytes(out)

@@ -2,21 +2,24 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
-from stuntgpu.emu import layout, state
+from stuntgpu.emu import formats, layout, state
 from stuntgpu.emu.forms import Form, Slot, row
 from stuntgpu.emu.handler_base import STATE_PLACES, Handler
 from stuntgpu.emu.lower import NotVector, VectorBody, bit_name
 from stuntgpu.emu.lower_float import is_nan, ldexp
 from stuntgpu.emu.lower_int import shift
 from stuntgpu.emu.lower_text import FORMATS, Float, Host, Value
+from stuntgpu.isa.arch import arch
 from stuntgpu.isa.errors import Unmodelled
-from stuntgpu.isa.ir import Const, Expr, Load, Op, RegRead, RegWrite, Semantics, Set, Store, Var
+from stuntgpu.isa.ir import Const, Do, Expr, Load, Op, RegRead, RegWrite, Semantics, Set, Store, Var
 
 _OMOD_EXPONENT = {1: 1, 2: 2, 3: -1}  # times 2, times 4, divided by 2
 
+#: DST_SEL that gives every channel its own.
+_IDENTITY = sum(s << 3 * i for i, s in enumerate(formats.IDENTITY))
 #: Places that are the same in all lanes whatever their slot.
 _UNIFORM = frozenset(("OFFSET0", "OFFSET1", "OFFSET"))
 
@@ -45,6 +48,20 @@ class LaneHandler(Handler):
             b = VectorBody(self.e, self)
             b.block(self.sem.body)
             self.finish(b.vars)
+            self.transpose()
+
+    def do(self, s: Do, args: Sequence[Value], mask: Value | None) -> None:
+        if s.action != "transpose":  # that one comes after the results are stored
+            super().do(s, args, mask)
+
+    def transpose(self) -> None:
+        """The transposition of a row that asks for one, in the registers it just wrote."""
+        for s in self.sem.body:
+            if isinstance(s, Do) and s.action == "transpose" and isinstance(s.args[0], Const):
+                i = next(k for k, slot in enumerate(self.form.slots) if slot.name.startswith("written "))
+                n = self.form.slots[i].bits // 32
+                self.e.line(f"call void {self.helper(layout.TRANSPOSE)}(ptr %w, i64 {self.lanes_of(None)}, ptr %p{i}, "
+                            f"i32 {n}, i32 {s.args[0].bits})")
 
     # ------------------------------------------------------------ EXEC and DPP
 
@@ -420,18 +437,62 @@ class LaneHandler(Handler):
                          f"ptr {t.high}, ptr {data})")
         self.stop_if(self.e.raw(f"icmp ne i32 {bad}, 0"))
 
+    # ------------------------------------------------------------ memory formats
+
+    def channel_spec(self, x: Load | Store, is_short: bool) -> Value:
+        """What the C helper wants to know of a channel: see `Spec` in emu/native/formats.c."""
+        e, more = self.e, self.offset_of(x.addr)
+        if not isinstance(more, Const):
+            raise Unmodelled(self.form.arch, f"channels of {self.form.name}", "emu/handler_lane.py")
+        row = state.wavefront(self.form.arch)
+        plain = more.bits | is_short << 8 | row.bank << 48
+        with e.scalarly():
+            if self.form.slot("at format") >= 0:
+                code, select = e.zext(self.scalar("at format", 32), 64), e.const(_IDENTITY, 64)
+            else:
+                last = e.zext(shift(e, "lshr", self.scalar("at srsrc", 128), e.const(96, 32)), 64)
+                code, select = self._format_code(last), e.bin("and", last, e.const(0xFFF, 64))
+            word = e.bin("or", e.bin("shl", code, e.const(16, 64)), e.bin("shl", select, e.const(32, 64)))
+            return e.bin("or", word, e.const(plain, 64))
+
+    def _format_code(self, last: Value) -> Value:
+        """From the last dword of a descriptor, as formats.code_of_descriptor reads it."""
+        e = self.e
+
+        def bits(at: int, n: int) -> Value:
+            return e.bin("and", e.bin("lshr", last, e.const(at, 64)), e.const((1 << n) - 1, 64))
+
+        dialect = arch(self.form.arch).dialect
+        if dialect == "gfx9":
+            return e.bin("or", e.bin("shl", bits(12, 3), e.const(4, 64)), bits(15, 4))
+        return bits(12, 7 if dialect == "gfx11" else 6)
+
+    def typed_access(self, x: Load | Store, width: int, mask: Value | None, data: str) -> None:
+        spec = self.channel_spec(x, width == 16)
+        t = self.spilled("buffer", self.addresses())
+        fn = self.helper(layout.TYPED_LOAD if isinstance(x, Load) else layout.TYPED_STORE)
+        bad = self.e.raw(f"call i32 {fn}(ptr %w, i64 {self.lanes_of(mask)}, i64 {spec.ref}, ptr {t.low}, ptr {t.high}, ptr {data})")
+        self.stop_if(self.e.raw(f"icmp ne i32 {bad}, 0"))
+
     def mem_load(self, x: Load, address: Callable[[Expr], Value], mask: Value | None) -> Value:
         e = self.e
+        if x.space == "FORMAT":
+            slot = e.alloca(f"[{self.lanes} x i32]")
+            self.typed_access(x, x.width, mask, slot)
+            return e.zext(self.reload_dwords(slot, 32), x.width)
         slot = e.alloca(f"[{max(1, x.width // 32) * self.lanes} x i32]")
         self.access(self.target(x, address), x.width // 8, False, mask, slot)
         return e.zext(self.reload_dwords(slot, max(32, x.width)), x.width)
 
     def mem_store(self, s: Store, address: Callable[[Expr], Value], value: Value, mask: Value | None) -> None:
+        if s.space == "FORMAT":
+            self.typed_access(s, value.width, mask, self.spill_dwords(value))
+            return
         self.access(self.target(s, address), value.width // 8, True, mask, self.spill_dwords(value))
 
     def move_memory(self) -> bool:
         """A row that only moves whole registers from or to memory: the helper works on the register file."""
-        if self.form.dpp is not None or not self.form.segment:
+        if self.form.dpp is not None or not self.form.segment or self.facts.is_typed:
             return False
         if not all(map(self._is_move, self.sem.body)):
             return False

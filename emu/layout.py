@@ -29,7 +29,7 @@ SIZES = (1, 2, 4, 8, 12, 16)
 RESOLVE = {"global": 84, "flat": 85, "scratch": 86, "lds": 87}
 HWREG, SET_HWREG, WMMA, SETTLE = 88, 89, 90, 91
 STORE_PAIR = {4: 92, 8: 93}
-MESSAGE, BARRIER_ACTION, BARRIER_STATE = 94, 95, 96
+MESSAGE, BARRIER_ACTION, BARRIER_STATE, TYPED_LOAD, TYPED_STORE, TRANSPOSE = 94, 95, 96, 97, 98, 99
 #: Actions of the barrier helper, in the C core's order.
 BARRIER_ACTIONS = ("barrier_signal", "barrier_init", "barrier_join", "barrier_leave")
 

@@ -6,10 +6,11 @@ Mirrors emu/native/core.h and core.c; tests compare the sizes.
 from __future__ import annotations
 
 import ctypes
-from ctypes import c_int, c_int32, c_int64, c_uint8, c_uint32, c_uint64, c_void_p
+from ctypes import c_char_p, c_int, c_int32, c_int64, c_uint8, c_uint32, c_uint64, c_void_p
 from functools import lru_cache
 from pathlib import Path
 
+from stuntgpu.emu import formats, state
 from stuntgpu.emu.memory import CRegion
 
 LIBRARY = "libstuntgpu_emu.so"
@@ -92,6 +93,9 @@ def library() -> ctypes.CDLL:
     lib.sg_release.argtypes, lib.sg_release.restype = [ctypes.POINTER(CWorker)], None
     lib.sg_refresh.argtypes, lib.sg_refresh.restype = [ctypes.POINTER(CWorker)], None
     lib.sg_forget.argtypes, lib.sg_forget.restype = [ctypes.POINTER(CWorker)], None
+    lib.sg_set_formats.argtypes, lib.sg_set_formats.restype = [c_uint32, c_char_p], None
+    for row in state.WAVEFRONTS.values():
+        lib.sg_set_formats(row.bank, formats.native_table(row.arch))
     lib.sg_layout.argtypes, lib.sg_layout.restype = [c_uint32], c_uint64
     return lib
 

