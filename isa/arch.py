@@ -12,6 +12,7 @@ from __future__ import annotations
 import importlib
 from dataclasses import dataclass
 from functools import cache, cached_property
+from typing import Any
 
 from stuntgpu.isa.errata.encodings import is_refused
 from stuntgpu.isa.errors import SpecError
@@ -141,10 +142,10 @@ def parse_ranges(text: str) -> int:
 
 
 class Tables:
-    """The generated tables of one architecture, parsed."""
+    """The generated tables of one architecture, parsed; `text` holds other ones than those checked in."""
 
-    def __init__(self, name: str) -> None:
-        text = importlib.import_module(f"stuntgpu.isa.tables.{name}")
+    def __init__(self, name: str, text: Any = None) -> None:
+        text = text or importlib.import_module(f"stuntgpu.isa.tables.{name}")
         self.encodings = {e.name: e for e in map(self._encoding, text.ENCODINGS.splitlines())}
         rows = map(self._row, text.INSTRUCTIONS.splitlines())
         self.rows = tuple(r for r in rows if not is_refused(name, r.base, r.name))

@@ -79,7 +79,7 @@ def decode(name: str, code: bytes | memoryview, offset: int = 0) -> Inst:
         if plan is not None:
             break
     else:
-        raise DecodeError(f"no instruction has the word {word:#010x}", offset)
+        raise DecodeError(unknown(name, word), offset)
     if isinstance(plan, Pair):
         return decode_pair(plan, code, offset)
     if plan.longer:
@@ -155,6 +155,14 @@ def decode_all(name: str, code: bytes | memoryview) -> Iterator[tuple[int, Inst 
 
 
 # ---------------------------------------------------------------- refusals
+
+
+def unknown(name: str, word: int) -> str:
+    """Why no row claims `word`: no encoding begins like it, or its opcode is a hole of one."""
+    begun = [e for e in arch(name).tables.encodings.values() if not e.form and word & e.mask & FIRST_WORD == e.value & FIRST_WORD]
+    closest = max(begun, key=lambda e: e.mask.bit_count(), default=None)
+    opcode = f" ({closest.base} opcode {closest.field('OP').extract(word)})" if closest and closest.has("OP") else ""
+    return f"no instruction has the word {word:#010x}{opcode}"
 
 
 def announced(plan: Plan, kind: int, word: int, offset: int) -> Form:

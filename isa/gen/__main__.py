@@ -1,7 +1,7 @@
 """`python -m stuntgpu.isa.gen --xml DIR [--check] [--arch A]`: AMD-schema XML to checked-in tables.
 
-Reads `amdgpu_isa_<family>.xml` in DIR for each architecture and writes `isa/tables/<arch>.py` and
-`isa/tables/<arch>_semantics.py`. `--check` writes nothing: exit 1 when a table is stale.
+Reads `amdgpu_isa_<family>.xml` in DIR for each architecture and writes `isa/tables/<arch>.py`,
+`isa/tables/<arch>_holes.py` (opcodes that no instruction has) and `isa/tables/<arch>_semantics.py`. `--check` writes nothing: exit 1 when a table is stale.
 Exit 2 on malformed input (SpecError); the message has file, line and element.
 """
 
@@ -14,7 +14,7 @@ from pathlib import Path
 
 from stuntgpu.isa.arch import ARCHES
 from stuntgpu.isa.errors import SpecError
-from stuntgpu.isa.gen import emit, xml
+from stuntgpu.isa.gen import emit, holes, xml
 
 TABLES = Path(__file__).resolve().parent.parent / "tables"
 
@@ -32,7 +32,8 @@ def generate(arch: str, folder: Path) -> dict[str, str]:
     path = folder / f"amdgpu_isa_{ARCHES[arch].family}.xml"
     data = path.read_bytes()
     root = xml.parse(data, path.name)
-    out = {f"{arch}.py": emit.tables(xml.read_spec(root), arch, header(path.name, data))}
+    table = emit.tables(xml.read_spec(root), arch, header(path.name, data))
+    out = {f"{arch}.py": table, f"{arch}_holes.py": holes.text(arch, table, header(path.name, data))}
     if arch in with_semantics():
         from stuntgpu.isa.gen import semantics
 
