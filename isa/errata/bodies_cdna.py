@@ -27,11 +27,11 @@ def fork(target: str) -> str:
         "(set pass (and S0:64 EXEC:64)) (set fail (and (not S0:64) EXEC:64))"
         " (set all (eq pass:64 EXEC:64)) (set none (eq fail:64 EXEC:64))"
         " (set fewer (ult (popcnt fail:64) (popcnt pass:64)))"
-        f" (set PC (select:64 (or all:1 (not (or none:1 fewer:1))) {target} {NEXT}))"
         f" (set depth (extract:3 (hwreg 1:32) {FORK_DEPTH}:32)) (set slot (shl (zext:32 depth:3) 2:32))"
         f" (set waiting (concat:128 (select:64 fewer:1 {target} {NEXT}) (select:64 fewer:1 pass:64 fail:64)))"
         " (if (not (or all:1 none:1)) ((set EXEC (select:64 fewer:1 fail:64 pass:64))"
         f" {push} (sethwreg 1:32 (insert (hwreg 1:32) {FORK_DEPTH}:32 (add depth:3 1:3)))))"
+        f" (set PC (select:64 (or all:1 (not (or none:1 fewer:1))) {target} {NEXT}))"
     )
 
 

@@ -1,7 +1,8 @@
 """`python -m stuntgpu.isa.gen --xml DIR [--check] [--arch A]`: AMD-schema XML to checked-in tables.
 
 Reads `amdgpu_isa_<family>.xml` in DIR for each architecture and writes `isa/tables/<arch>.py`,
-`isa/tables/<arch>_holes.py` (opcodes that no instruction has) and `isa/tables/<arch>_semantics.py`. `--check` writes nothing: exit 1 when a table is stale.
+`isa/tables/<arch>_holes.py` (opcodes that no instruction has) and `isa/tables/<arch>_semantics.py`.
+`--check` writes nothing: exit 1 when a table is stale.
 Exit 2 on malformed input (SpecError); the message has file, line and element.
 """
 

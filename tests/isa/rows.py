@@ -117,7 +117,12 @@ def execute(sem: ir.Semantics, places: Mapping[str, Any], machine: Machine) -> d
 
 def run(name: str, machine: Machine | None = None, /, **places: int) -> dict[str, int]:
     """The row of `name` on one lane (number 0) or one wave; masks are given and returned by place."""
-    sem = semantics(ARCH, name)
+    return run_on(ARCH, name, machine, **places)
+
+
+def run_on(arch: str, name: str, machine: Machine | None = None, /, **places: int) -> dict[str, int]:
+    """As `run`, of an architecture."""
+    sem = semantics(arch, name)
     body = compile_row(sem)
     given: dict[str, Any] = {"CLAMP": 0, "MODE_IEEE": 1, "LANES": 32, "WAVE32": 1, "EXEC": 1}
     for place, value in places.items():
