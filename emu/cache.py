@@ -40,7 +40,7 @@ _MODULE_FUNCTIONS = 96  # compiled together at most
 
 #: Sources whose change makes cached code stale.
 _GENERATOR = ("lower*.py", "handler*.py", "forms.py", "layout.py", "objects.py", "codegen.py", "transcend.py",
-              "smallfloat.py")  # fmt: skip
+              "smallfloat.py", "matrix_layout.py")  # fmt: skip
 
 
 @dataclass

@@ -8,15 +8,13 @@ from dataclasses import dataclass
 from stuntgpu.emu import formats, layout, state
 from stuntgpu.emu.forms import Form, Slot, row
 from stuntgpu.emu.handler_base import STATE_PLACES, Handler
+from stuntgpu.emu.handler_finish import finished
 from stuntgpu.emu.lower import NotVector, VectorBody, bit_name
-from stuntgpu.emu.lower_float import is_nan, ldexp
 from stuntgpu.emu.lower_int import shift
-from stuntgpu.emu.lower_text import FORMATS, Float, Host, Value
+from stuntgpu.emu.lower_text import Host, Value
 from stuntgpu.isa.arch import arch
 from stuntgpu.isa.errors import Unmodelled
 from stuntgpu.isa.ir import Const, Do, Expr, Load, Op, RegRead, RegWrite, Semantics, Set, Store, Var
-
-_OMOD_EXPONENT = {1: 1, 2: 2, 3: -1}  # times 2, times 4, divided by 2
 
 #: DST_SEL that gives every channel its own.
 _IDENTITY = sum(s << 3 * i for i, s in enumerate(formats.IDENTITY))
@@ -192,7 +190,7 @@ class LaneHandler(Handler):
         s = self.form.slots[i]
         if s.kind != "v":
             raise Unmodelled(self.form.arch, f"scalar result {name} of {self.form.name}", "emu/handler_lane.py")
-        v = self.finished(s, v) if s.fmt else v
+        v = finished(self, s, v) if s.fmt else v
         if v.width <= 16:
             self.store_half(i, s, v)
             return
@@ -222,44 +220,6 @@ class LaneHandler(Handler):
         bits = e.raw(f"and i{n} {bits}, {self.exec}")
         ptr = self.wave_ptr(layout.EXEC) if name == "EXEC" else f"%p{self.form.slot('written ' + bit_name(name))}"
         e.line(f"store i{n} {bits}, ptr {ptr}, align 4")
-
-    # ------------------------------------------------------------ OMOD and CLAMP
-
-    def finished(self, s: Slot, v: Value) -> Value:
-        name, _, count = s.fmt.partition("x")
-        f = FORMATS.get(name)
-        if f is None:
-            return v
-        e = self.e
-        if v.width <= f.width or not count:
-            return self._finished(f, v)
-        parts = [self._finished(f, e.zext(shift(e, "lshr", v, e.const(k * f.width, 32)), f.width))
-                 for k in range(int(count))]
-        out = e.zext(parts[0], v.width)
-        for k, part in enumerate(parts[1:], 1):
-            out = e.bin("or", out, shift(e, "shl", e.zext(part, v.width), e.const(k * f.width, 32)))
-        return out
-
-    def _finished(self, f: Float, v: Value) -> Value:
-        e = self.e
-        if self.form.omod and e.mode.flush_out(f):
-            by = e.const(_OMOD_EXPONENT[self.form.omod], 32)
-            scaled = ldexp(f)(e, Op("", (), f.width), [v, by])
-            v = e.select(self.mode_bit(state.MODE_IEEE), v, scaled)
-        return self._clamped(f, v) if self.form.clamp else v
-
-    def mode_bit(self, number: int) -> Value:
-        mode = self.load("i32", self.wave_ptr(layout.MODE), 4)
-        with self.e.scalarly():
-            bit = self.e.zext(shift(self.e, "lshr", Value(mode, 32), self.e.const(number, 32)), 1)
-        return self.e.splat(bit.ref, 1)
-
-    def _clamped(self, f: Float, v: Value) -> Value:
-        e = self.e
-        zero, one = e.const(0, f.width), e.const(f.bias << f.man, f.width)
-        limited = e.select(e.icmp("slt", v, zero), zero, e.select(e.icmp("ugt", v, one), one, v))
-        nan = e.select(self.mode_bit(state.MODE_DX10_CLAMP), zero, v)
-        return e.select(is_nan(e, f, v), nan, limited)
 
     # ------------------------------------------------------------ addresses
 

@@ -7,6 +7,7 @@ from collections.abc import Callable
 from stuntgpu.emu import layout, state
 from stuntgpu.emu.forms import row
 from stuntgpu.emu.handler_base import STATE_PLACES, Handler, state_pc
+from stuntgpu.emu.handler_finish import finished
 from stuntgpu.emu.lower import ScalarBody
 from stuntgpu.emu.lower_int import shift
 from stuntgpu.emu.lower_text import Value
@@ -70,6 +71,8 @@ class WaveHandler(Handler):
             return
         if self.form.slots[i].kind != "s":
             raise Unmodelled(self.form.arch, f"vector result {name} of {self.form.name}", "emu/handlers.py")
+        if self.form.slots[i].fmt:
+            v = finished(self, self.form.slots[i], v)
         bits = max(32, -(-self.form.slots[i].bits // 32) * 32)
         self.e.line(f"store i{bits} {self.e.zext(v, bits).ref}, ptr %p{i}, align 4")
 

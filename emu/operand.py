@@ -61,6 +61,18 @@ def scalar_fetch(inst: Inst, op: Operand) -> ScalarFetch:
     return lambda w: w.read_scalar(op.reg, n) >> shift & mask
 
 
+def scalar_source(inst: Inst, op: Operand) -> ScalarFetch:
+    """A scalar source with its modifiers."""
+    fetch = scalar_fetch(inst, op)
+    for change in _modifiers(op, packed=False):
+        fetch = _changed(fetch, change)
+    return fetch
+
+
+def _changed(fetch: ScalarFetch, change: Change) -> ScalarFetch:
+    return lambda w: change(fetch(w))
+
+
 def lane_fetch(inst: Inst, op: Operand, *, raw: bool, packed: bool) -> LaneFetch:
     """An operand's value in every lane. raw: no modifiers; packed: VOP3P halves by OP_SEL, OP_SEL_HI."""
     sdwa = _sdwa_source(op)

@@ -208,7 +208,7 @@ class _Builder:
                 raise Unmodelled(self.inst.arch, f"place {name} of {self.inst.name}", "emu/step.py")
             return _STATE[name]
         if not self.lane or name in UNIFORM:
-            return access.scalar_fetch(self.inst, op)
+            return access.scalar_source(self.inst, op)
         return access.lane_fetch(self.inst, op, raw=self.raw, packed=self.packed(op))
 
     def packed(self, op: Operand) -> bool:
@@ -256,12 +256,17 @@ class _Builder:
         if name == "VDATA" and self.inst.fields.get("LDS"):
             return lambda w, r: store_to_lds(w, self.inst, r[name], width)
         if not self.lane:
-            scalar = _wave_store(self.inst, op)
-            return lambda w, r: scalar(w, r[name]) if name in r else None
+            return self.commit_scalar(name, op, width)
         store, finish = access.lane_store(self.inst, op, width), access.finish(self.inst, op, width)
         if finish is None:
             return lambda w, r: store(w, r[name])
         return lambda w, r: store(w, finish(w, r[name]))
+
+    def commit_scalar(self, name: str, op: Operand, width: int) -> Commit:
+        store, finish = access.scalar_store(self.inst, op), access.finish(self.inst, op, width)
+        if finish is None:
+            return lambda w, r: store(w, r[name]) if name in r else None
+        return lambda w, r: store(w, finish(w, {0: r[name]})[0])
 
     def returns(self) -> bool:
         """Whether RETURN_DATA is written: vector memory atomics say so by a bit."""
@@ -279,10 +284,6 @@ class _Builder:
 
 def _constant(value: int) -> Fill:
     return lambda w: value
-
-
-def _wave_store(inst: Inst, op: Operand) -> access.ScalarStore:
-    return access.scalar_store(inst, op)
 
 
 def _set_exec_bits(w: Wave, r: Results) -> None:

@@ -32,14 +32,15 @@ def store(n: int, short: bool) -> str:
     width = 16 if short else 32
     size = 32 * ((n + 1) // 2 if short else n)
     parts = (
-        f"(store FORMAT " + ("ADDR:64" if i == 0 else f"(add ADDR:64 {i}:64)") + " " + (f"(extract:{width} VDATA:{size} {width * i}:32)" if size > width else f"VDATA:{size}") + ")"
+        "(store FORMAT " + ("ADDR:64" if i == 0 else f"(add ADDR:64 {i}:64)") + " " + (f"(extract:{width} VDATA:{size} {width * i}:32)" if size > width else f"VDATA:{size}") + ")"
         for i in range(n)
     )
     return " ".join(parts)
 
 
 def _rows(access: str, text: str, body: str) -> Erratum:
-    names = [f"{kind}_{access}_{spelling}" for kind in ("BUFFER", "TBUFFER") for spelling in text.split()]
+    kinds = ("BUFFER",) if "_HI_" in text else ("BUFFER", "TBUFFER")
+    names = [f"{kind}_{access}_{spelling}" for kind in kinds for spelling in text.split()]
     return Erratum(tuple(names), "computes an address for each channel", "one conversion a channel", MANUAL, body, TEST)
 
 

@@ -72,6 +72,16 @@ def _scalar_floats() -> tuple[Erratum, ...]:
     return tuple(out)
 
 
+def _scalar_transcendentals() -> tuple[Erratum, ...]:
+    """V_S_*: the vector unit's functions on scalar registers."""
+    ops = {"EXP": "exp2", "LOG": "log2", "RCP": "rcp", "RSQ": "rsq", "SQRT": "sqrt"}
+    return tuple(
+        Erratum((f"V_S_{name}_F16",), "clears bits beyond a 16-bit result", "the upper half of the register is 0", MANUAL,
+                f"(set D0 (zext:32 ({op}.f16 S0:16)))", f"{TESTS}::test_scalar_transcendentals_clear_the_upper_half")
+        for name, op in ops.items()
+    )
+
+
 def _vector() -> tuple[Erratum | Own, ...]:
     small = f"{TESTS}::test_small_float_conversions"
     swapped = "(concat:2 (trunc:1 OPSEL:32) (extract:1 OPSEL:32 1:32))"
@@ -140,7 +150,7 @@ def _memory() -> tuple[Erratum | Own, ...]:
 
 
 ROWS: tuple[Erratum | Own | Same | Unbuilt, ...] = (
-    *rdna.ROWS, *_control(), *_scalar_floats(), *_vector(), *_memory(),
+    *rdna.ROWS, *_control(), *_scalar_floats(), *_scalar_transcendentals(), *_vector(), *_memory(),
     Unbuilt(("EXPORT",), "graphics pipeline"),
     Unbuilt(("DS_BVH_STACK_*",), "ray tracing"),
     Unbuilt(("GLOBAL_ATOMIC_ORDERED_ADD_B64",), "ordered append"),
