@@ -127,6 +127,10 @@ class _Builder:
         if self.exec is Exec.MASKED:
             yield from self.find.mask(self.arch.exec, "EXEC", use=Use.MASK)
         yield from self.kept_lanes(row)
+        if "transpose" in row.actions:  # lanes that are off give what their registers hold
+            for o in self.find.operands:
+                if o.is_written and o.kind in VECTOR_KINDS:
+                    yield from self.find.source(o, Lanes.ALL, use=Use.KEPT)
         if row.reads_mode or self.modified(row):
             yield self.find.hwreg(self.find.special.mode)
 
@@ -331,7 +335,8 @@ class _Builder:
         for space in dict.fromkeys(s for s, _ in found):
             reads, writes = found.get((space, False), []), found.get((space, True), [])
             uses = reads or writes
-            size = None if space == "FORMAT" else sum(u.bits * u.many for u in uses) // 8
+            known = space != "FORMAT" and all(u.many for u in uses)
+            size = sum(u.bits * u.many for u in uses) // 8 if known else None
             where = "lds" if space == "LDS" else segment(self.inst) or "lds"
             atomic = self.is_atomic and bool(reads) and bool(writes)
             yield Memory(where, bool(reads), bool(writes), size, lanes, atomic, atomic and self.returns(row),

@@ -46,7 +46,7 @@ class RegUse:
 
 @dataclass(frozen=True, slots=True)
 class MemUse:
-    """Bytes at one address. `many`: how often, in a loop."""
+    """Bytes at one address. `many`: how often, in a loop; 0: the wave decides."""
 
     space: str
     address: ir.Expr
@@ -96,10 +96,12 @@ def row_of(arch: str, name: str) -> Row:
 
 @dataclass(frozen=True, slots=True)
 class _Path:
-    """Where in the row: certain, behind a test of EXEC, inside loops that run `many` times."""
+    """Where in the row: certain, behind a test of EXEC (of the lane's own bit), inside loops that run `many`
+    times (0: not known how often)."""
 
     certain: bool = True
     by_exec: bool = False
+    own: bool = False
     many: int = 1
 
 
@@ -129,7 +131,7 @@ class _Walk:
                 self.loop(name, lo, hi, body, path)
             case ir.While(cond, body):
                 self.expression(cond, path)
-                self.inside(body, replace(path, certain=False))
+                self.inside(body, replace(path, certain=False, many=0))
             case _:
                 self.effect(s, path)
 
@@ -166,7 +168,7 @@ class _Walk:
         self.expression(cond, path)
         by_exec = path.by_exec or reads_place(cond, "EXEC")
         only_exec = is_exec_bit(cond) and not other
-        inner = replace(path, certain=path.certain and only_exec, by_exec=by_exec)
+        inner = replace(path, certain=path.certain and only_exec, by_exec=by_exec, own=path.own or asks_own_bit(cond))
         before, was = dict(self.locals), self.assigned
         sides = [_certain(block) for block in (then, other)]
         self.block(then, inner)
@@ -200,6 +202,8 @@ class _Walk:
         if known and first is not None and last is not None:
             self.locals[name] = Index("", first.lo, last.hi)
             path = replace(path, many=path.many * (last.hi - first.lo + 1))
+        else:
+            path = replace(path, many=0)
         breaks = any(isinstance(s, ir.Break) for s in ir.statements(body))
         self.inside(body, replace(path, certain=path.certain and not breaks), name)
 
@@ -234,7 +238,7 @@ class _Walk:
     def is_own(self, lane: ir.Expr | None, path: _Path) -> bool:
         """Whether a register of a lane is that of the lane that runs."""
         if isinstance(lane, ir.Var):
-            return lane.name == "LANE" or (path.by_exec and self.row.scope == "wave")
+            return lane.name == "LANE" or (path.own and self.row.scope == "wave")
         return False
 
     def index(self, x: ir.Expr) -> Index | None:
@@ -289,6 +293,11 @@ def reads_place(x: ir.Expr, name: str) -> bool:
 def is_exec_bit(x: ir.Expr) -> bool:
     """Whether a condition is one bit of EXEC and nothing else."""
     return isinstance(x, ir.Op) and x.op == "extract" and x.width == 1 and x.args[0] == ir.Var("EXEC", 64)
+
+
+def asks_own_bit(x: ir.Expr) -> bool:
+    """Whether a condition holds only for lanes that EXEC has on."""
+    return is_exec_bit(x) or (isinstance(x, ir.Op) and x.op == "and" and any(map(asks_own_bit, x.args)))
 
 
 def changed(value: ir.Expr, name: str) -> tuple[int, int, bool]:
