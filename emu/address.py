@@ -72,12 +72,16 @@ def scalar(base: int, soffset: int, offset: int) -> int:
 # ---------------------------------------------------------------- buffers
 
 
+#: Range checks of GFX9: bytes beyond the scalar offset; none.
+RAW, UNCHECKED = 4, 5
+
+
 @dataclass(frozen=True, slots=True)
 class Buffer:
     """A V#: buffer resource descriptor (RDNA layout).
 
     stride        bytes; num_records counts bytes when it is 0 or check is 3, else records.
-    check         OOB_SELECT: 0 index and offset, 1 index, 2 only emptiness, 3 bytes.
+    check         OOB_SELECT: 0 index and offset, 1 index, 2 only emptiness, 3 bytes; GFX9: RAW, UNCHECKED.
     """
 
     base: int
@@ -102,11 +106,13 @@ class Buffer:
 
 def buffer_of(arch: str, words: int, has_index: bool) -> Buffer:
     """The descriptor as an arch reads it. GFX9 has no OOB_SELECT: with a stride and an index the records
-    are counted, else the bytes; of its two swizzle bits one is about caches only."""
+    are counted, else the bytes of instruction and VGPR offset; numbering lanes switches the check off.
+    Of its two swizzle bits one is about caches only."""
     v = Buffer.of(words)
     if ARCHES[arch].dialect != "gfx9":
         return v
-    return replace(v, swizzled=bool(words >> 63 & 1), check=1 if v.stride and has_index else 3)
+    check = UNCHECKED if v.add_lane and not has_index else 1 if v.stride and has_index else RAW
+    return replace(v, swizzled=bool(words >> 63 & 1), check=check)
 
 
 @dataclass(frozen=True, slots=True)
@@ -126,10 +132,11 @@ def buffer_access(arch: str, v: Buffer, soffset: int, index: int, offset: int) -
         raise Unmodelled(arch, "swizzled buffer descriptors", "emu/address.py")
     address = (v.base + soffset + v.stride * index + offset) & M64
     everywhere, nowhere = (0, 1 << 64), (0, 0)
-    if v.check == 3:
-        low, high = v.base, v.base + v.num_records
-    elif v.check == 2:
-        low, high = everywhere if v.num_records else nowhere
+    if v.check in (RAW, 3):
+        low = v.base + (soffset if v.check == RAW else 0)
+        high = low + v.num_records
+    elif v.check in (UNCHECKED, 2):
+        low, high = everywhere if v.num_records or v.check == UNCHECKED else nowhere
     else:
         past = index >= v.num_records or (v.check == 0 and bool(v.stride) and offset >= v.stride)
         low, high = nowhere if past else everywhere

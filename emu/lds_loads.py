@@ -1,24 +1,25 @@
 """What memory instructions of CDNA do beside loading a VGPR: loads whose data goes to LDS, loads that transpose.
 
 Units:   bytes; elements in bits.
-Source:  README "Hardware facts" of the ISA facts (LDS loads); ir.ACTIONS for the transposition.
+Source:  the manual's section on memory loads to LDS; ir.ACTIONS for the transposition.
 """
 
 from __future__ import annotations
 
 from collections.abc import Mapping
 
-from stuntgpu.emu.operand import dwords, following, register
+from stuntgpu.emu.operand import dwords
+from stuntgpu.emu.state import following, register
 from stuntgpu.emu.wave import Wave
 from stuntgpu.isa.inst import Inst, Operand
 
 
 def store_to_lds(w: Wave, inst: Inst, values: Mapping[int, int], width: int) -> None:
-    """A buffer load with the LDS bit: each lane's dwords at M0[15:0] + offset + lane * their size."""
+    """A buffer load with the LDS bit: lane i's data at M0[17:2] * 4 + offset + i * 4, or 16 for several dwords."""
     size = max(4, width // 8)
-    base = (w.sgprs[w.row.m0] & 0xFFFF) + inst.fields["OFFSET"]
+    base = (w.sgprs[w.row.m0] & 0x3FFFC) + inst.fields["OFFSET"]
     for lane, value in values.items():
-        w.store("LDS", lane, base + lane * size, size, value)
+        w.store("LDS", lane, base + lane * (16 if size > 4 else 4), size, value)
 
 
 def transpose(w: Wave, op: Operand, bits: int, sharing: int) -> None:

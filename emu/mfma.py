@@ -1,9 +1,9 @@
 """MFMA and SMFMAC of CDNA for the reference, by the documented register layouts.
 
 The rule: element D[i][j] starts as C[i][j] and takes the products in ascending k. f32 results: inputs are
-widened exactly, each step is one fused multiply-add rounded to nearest even, denormals are kept whatever
-MODE says; f64 likewise in f64; integers wrap to 32 bits. XF32 rounds its inputs to ten fraction bits
-(nearest even) first. EXEC is ignored.
+widened exactly, each step is one fused multiply-add rounded to nearest even; of MODE only the denormals
+of f32 inputs are looked at, and FP16_OVFL by F8F6F4, whose results then stay finite. f64 likewise in f64;
+integers wrap to 32 bits. XF32 rounds its inputs to ten fraction bits (nearest even) first. EXEC is ignored.
 
 Layout: an instruction has `blocks` products of M x K by K x N, M = N. Lane L holds row (of A) or column
 (of B) L % M; L / M counts blocks first, then groups of k, and the lane's elements are the consecutive k of its
@@ -12,8 +12,8 @@ Sparse A (SMFMAC) keeps two of four neighbouring k; two bits of SRC2 for each ke
 F8F6F4: formats by CBSZ and BLGP; a scaled product is times 2 ** (sa - 127) * 2 ** (sb - 127), where the scale
 bytes come from the lane that holds the elements; a scale of 255 is no number.
 
-Source:  README "Hardware facts" of the ISA facts (MFMA layouts, MFMA_SCALE); the vendor's matrix instruction
-         calculator for broadcasts (CBSZ, ABID, BLGP), indices of SMFMAC and the 4x4x4 F64 layout; the XF32 type
+Source:  README "Hardware facts" of the ISA facts (MFMA layouts, MFMA_SCALE); the manuals' chapters on matrix
+         arithmetic for denormals, overflow and scales; the vendor's matrix instruction calculator for broadcasts (CBSZ, ABID, BLGP), indices of SMFMAC and the 4x4x4 F64 layout; the XF32 type
          of its rocWMMA library for the rounding.
 """
 
@@ -25,8 +25,8 @@ from dataclasses import dataclass
 from functools import lru_cache
 
 from stuntgpu.emu import softfloat as sf
-from stuntgpu.emu.operand import following, register
 from stuntgpu.emu.smallfloat import SMALL, widen
+from stuntgpu.emu.state import following, register
 from stuntgpu.emu.wave import Wave
 from stuntgpu.isa.arch import ARCHES
 from stuntgpu.isa.errors import Bug, Unmodelled
@@ -110,12 +110,13 @@ def mfma(w: Wave, inst: Inst, operands: tuple[Operand, ...]) -> None:
     source_b = _lanes(w, inst, role["S1"], b, shape.per_lane)
     source_b = [source_b[i] for i in _pattern(inst, shape)]
     scales = [_scales(w, inst, role.get(f"SCALE{i}"), i) for i in (0, 1)]
+    env = _KEEP if shape.a else sf.Env(saturate=w.mode.f16.saturate)
     done = []
     for block, i, j in _cells(shape):
         x, steps = _start(w, accumulator, shape, block, i, j), _steps(w, inst, shape, role, (block, i, j))
         for lane_a, e, lane_b, f in steps:
             power = scales[0][lane_a], scales[1][lane_b]
-            x = _step(shape, source_a[lane_a][e], source_b[lane_b][f], x, power)
+            x = _step(shape, source_a[lane_a][e], source_b[lane_b][f], x, power, env)
         done.append((shape.place(block, i, j), x))
     for at, x in done:
         _store(w, role["D0"], shape, at, x)
@@ -201,7 +202,7 @@ def _scales(w: Wave, inst: Inst, op: Operand | None, i: int) -> list[int]:
 def _lanes(w: Wave, inst: Inst, op: Operand, name: str, count: int) -> Matrix:
     """The elements of every lane, floats widened to the type of the sum, NEG applied."""
     bits = _BITS[name]
-    convert, mask = _converter(inst, op, name), (1 << bits) - 1
+    convert, mask = _converter(inst, op, name, w.mode.f32.flush_in), (1 << bits) - 1
     n = -(-bits * count // 32)
     columns = [w.vgprs[following(register(op), r)] for r in range(n)]
     out = []
@@ -211,7 +212,7 @@ def _lanes(w: Wave, inst: Inst, op: Operand, name: str, count: int) -> Matrix:
     return out
 
 
-def _converter(inst: Inst, op: Operand, name: str) -> Callable[[int], int]:
+def _converter(inst: Inst, op: Operand, name: str, flush: bool) -> Callable[[int], int]:
     if name == "f64":
         flip = sf.F64.sign if op.neg else 0
         return lambda v: v ^ flip
@@ -220,7 +221,7 @@ def _converter(inst: Inst, op: Operand, name: str) -> Callable[[int], int]:
     if name == "xf32":
         return _xf32
     if name == "f32":
-        return lambda v: v
+        return lambda v: sf.flushed(sf.F32, v, flush)
     if name in ("f16", "bf16"):
         f = sf.FORMATS[name]
         return lambda v: sf.convert(f, sf.F32, v, _KEEP, _KEEP)
@@ -250,25 +251,25 @@ def _start(w: Wave, op: Operand, shape: Shape, block: int, i: int, j: int) -> in
     return value ^ flip
 
 
-def _step(shape: Shape, x: int, y: int, total: int, power: tuple[int, int]) -> int:
+def _step(shape: Shape, x: int, y: int, total: int, power: tuple[int, int], env: sf.Env) -> int:
     if shape.result == "i32":
         return total + x * y & M32
     if shape.result == "f64":
         return sf.fma(sf.F64, x, y, total, _KEEP)
     if 128 in power:
         return sf.F32.nan
-    return sf.fma(sf.F32, x, y, total, _KEEP) if power == (0, 0) else scaled_fma(x, y, total, sum(power))
+    return sf.fma(sf.F32, x, y, total, env) if power == (0, 0) else scaled_fma(x, y, total, sum(power), env)
 
 
-def scaled_fma(x: int, y: int, total: int, power: int) -> int:
+def scaled_fma(x: int, y: int, total: int, power: int, env: sf.Env = _KEEP) -> int:
     """x * y * 2 ** power + total in f32, rounded once."""
     finite = all(v & sf.F32.inf != sf.F32.inf for v in (x, y, total))
     (mx, ex), (my, ey), (mt, et) = (sf.signed(sf.F32, v) for v in (x, y, total))
     if not finite or not mx * my:
-        return sf.fma(sf.F32, x, y, total, _KEEP)
+        return sf.fma(sf.F32, x, y, total, env)
     exponent = ex + ey + power
     low = min(exponent, et)
-    return sf.rounded_signed(sf.F32, (mx * my << exponent - low) + (mt << et - low), low, _KEEP)
+    return sf.rounded_signed(sf.F32, (mx * my << exponent - low) + (mt << et - low), low, env)
 
 
 def _store(w: Wave, op: Operand, shape: Shape, at: tuple[int, int], value: int) -> None:

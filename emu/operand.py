@@ -14,6 +14,7 @@ from dataclasses import replace
 
 from stuntgpu.emu import softfloat as sf
 from stuntgpu.emu import state
+from stuntgpu.emu.state import following, register
 from stuntgpu.emu.wave import Wave
 from stuntgpu.isa.errors import Unmodelled
 from stuntgpu.isa.inst import WHOLE, Inst, Kind, Operand
@@ -32,16 +33,6 @@ VECTORS = (Kind.VGPR, Kind.AGPR)
 
 def dwords(op: Operand) -> int:
     return max(1, -(-op.bits // 32))
-
-
-def register(op: Operand) -> int:
-    """Number of a vector register in the wave's file: AccVGPRs follow the VGPRs."""
-    return op.reg + state.N_VGPRS if op.kind is Kind.AGPR else op.reg
-
-
-def following(reg: int, i: int) -> int:
-    """The i-th register of a tuple, which wraps around inside its bank."""
-    return reg & ~(state.N_VGPRS - 1) | (reg + i) % state.N_VGPRS
 
 
 # ---------------------------------------------------------------- reading

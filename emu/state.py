@@ -15,6 +15,7 @@ from stuntgpu.emu.launch import Launch
 from stuntgpu.emu.memory import AddressSpace
 from stuntgpu.isa.abi.targets import LDS_APERTURE, SCRATCH_APERTURE
 from stuntgpu.isa.errors import Unmodelled
+from stuntgpu.isa.inst import Kind, Operand
 
 # ---------------------------------------------------------------- scalar operand numbers
 
@@ -91,6 +92,25 @@ def wavefront(arch: str) -> Wavefront:
     if arch not in WAVEFRONTS:
         raise Unmodelled(arch, "wave state", "emu/state.py")
     return WAVEFRONTS[arch]
+
+
+def n_vector_registers(arch: str) -> int:
+    """Length of a lane's register file: VGPRs, then AccVGPRs."""
+    return N_VGPRS + wavefront(arch).n_accvgprs
+
+
+def register(op: Operand) -> int:
+    """Number of a vector register in the wave's file: AccVGPRs follow the VGPRs."""
+    return op.reg + N_VGPRS if op.kind is Kind.AGPR else op.reg
+
+
+def following(reg: int, i: int) -> int:
+    """The i-th register of a tuple, which wraps around inside its bank."""
+    return reg & ~(N_VGPRS - 1) | (reg + i) % N_VGPRS
+
+
+#: Bit of M0 that says whether an operand's register number is indexed, in GPR index mode.
+INDEX_BITS: Mapping[str, int] = {"S0": 12, "S1": 13, "S2": 14, "D0": 15}
 
 
 # ---------------------------------------------------------------- MODE

@@ -146,13 +146,9 @@ def build(inst: Inst, index: int = 0) -> Step:
     return Step(inst, inst.size, tuple(_Builder(part, index).half() for part in parts))
 
 
-#: Bit of M0 that says whether an operand's register number is indexed.
-_INDEX_BITS = {"S0": 12, "S1": 13, "S2": 14, "D0": 15}
-
-
 def indexed(op: Operand, index: int) -> Operand:
     """An operand in GPR index mode: M0[7:0] is added to its VGPR number where M0[15:12] says so."""
-    bit = _INDEX_BITS.get(op.role)
+    bit = state.INDEX_BITS.get(op.role)
     if op.kind is not Kind.VGPR or bit is None or not index >> bit & 1:
         return op
     return replace(op, reg=(op.reg + (index & 0xFF)) % state.N_VGPRS)

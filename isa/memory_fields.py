@@ -22,7 +22,7 @@ SEGMENTS: Mapping[str, str] = {
 }  # fmt: skip
 
 
-#: S_SCRATCH_*: offsets count the dword of one lane among 64, as GFX9's manuals say of scalar scratch.
+#: S_SCRATCH_*: bytes of one unit of a scalar offset; the immediate counts bytes.
 SCRATCH_UNIT = 64
 
 
@@ -101,7 +101,7 @@ def _scalar(inst: Inst, target: Arch) -> MemoryFields:
     elif soffset == target.null:
         soffset = None
     scale = SCRATCH_UNIT if inst.name.startswith("S_SCRATCH_") else 1
-    return MemoryFields("scalar", offset * scale, base=f["SBASE"] << 1, soffset=soffset, returns=_returns(f), scale=scale)
+    return MemoryFields("scalar", offset, base=f["SBASE"] << 1, soffset=soffset, returns=_returns(f), scale=scale)
 
 
 def _buffer(inst: Inst, target: Arch) -> MemoryFields:

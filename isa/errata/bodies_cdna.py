@@ -113,12 +113,37 @@ def clamped16(extend: str) -> str:
 
 
 def load_to_lds(bits: int, extend: str, offset: str) -> str:
-    """Each lane's value goes to LDS at M0[15:0] + offset + lane * its size; parts of a dword fill one."""
-    size = max(bits, 32)
+    """Each lane's value goes to LDS at M0[17:2] * 4 + offset + lane * 4, or 16 for more than a dword; parts
+    of a dword fill one."""
     value = f"(load:{bits} MEM ADDR:64)"
-    if size > bits:
+    if bits < 32:
         value = f"({extend}:32 {value})"
-    return f"(store LDS (add (add (and M0:32 0xffff:32) {offset}) (mul LANE:32 {size // 8}:32)) {value})"
+    stride = 16 if bits > 32 else 4
+    return f"(store LDS (add (add (and M0:32 0x3fffc:32) {offset}) (mul LANE:32 {stride}:32)) {value})"
+
+
+# ---------------------------------------------------------------- screen tiles
+
+
+def _engines(select: int) -> int:
+    """Mask of the four shader engines whose 32-pixel tiles a rectangle of tiles touches.
+
+    select: {x_min, y_min, x_max, y_max}, two bits of each tile number; a tile's engine is
+    {x[0] ^ y[1], y[0] ^ x[1]}, which repeats every four tiles.
+    """
+    left, top, right, bottom = (select >> shift & 3 for shift in (6, 4, 2, 0))
+    mask = 0
+    for dx in range((right - left) % 4 + 1):
+        for dy in range((bottom - top) % 4 + 1):
+            x, y = left + dx & 3, top + dy & 3
+            mask |= 1 << ((x & 1 ^ y >> 1) << 1 | (y & 1 ^ x >> 1))
+    return mask
+
+
+def screen_partition() -> str:
+    """V_SCREEN_PARTITION_4SE_B32: entry S0[7:0] of a table of four-bit masks."""
+    table = sum(_engines(i) << 4 * i for i in range(256))
+    return f"(set D0 (zext:32 (extract:4 {table:#x}:1024 (shl (zext:32 (trunc:8 S0:32)) 2:32))))"
 
 
 WHOLE_WAVE_LANE = "(and (lshr (add (vgpr SRC0:32 i:32) OFFSET:32) 2:32) 63:32)"

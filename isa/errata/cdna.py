@@ -44,6 +44,7 @@ def _moves() -> tuple[Erratum | Own | Same, ...]:
                 "(set D0 (concat:64 (extract:32 S1:64 (shl (zext:32 (extract:1 OPSEL:32 1:32)) 5:32))"
                 " (extract:32 S0:64 (shl (zext:32 (trunc:1 OPSEL:32)) 5:32))))",
                 f"{TESTS}::test_pk_mov_picks_a_register_of_each_pair"),
+        Own(("V_SCREEN_PARTITION_4SE_B32",), "which engine has a tile; " + MANUAL, cdna.screen_partition()),
         Same("V_EXP_LEGACY_F32", "V_EXP_F32"), Same("V_LOG_LEGACY_F32", "V_LOG_F32"),
     )
 
@@ -115,8 +116,8 @@ def _lds_loads() -> tuple[Own, ...]:
         "DWORDX3": (96, ""), "DWORDX4": (128, ""),
     }
     return tuple(
-        Own(tuple(f"{segment}_LOAD_LDS_{name}" for segment in ("GLOBAL", "SCRATCH")),
-            "LDS address M0 + lane * size, plus the offset, which LLVM's intrinsic applies to both; " + FACTS,
+        Own(tuple(f"{segment}_LOAD_LDS_{name}" for segment in ("GLOBAL", "SCRATCH")[: 1 if "X" in name else 2]),
+            "LDS address M0 + lane * size, plus the offset, which applies to both; " + MANUAL,
             cdna.load_to_lds(bits, extend, offset))
         for name, (bits, extend) in forms.items()
     )
@@ -140,5 +141,4 @@ ROWS: tuple[Erratum | Own | Same | Unbuilt, ...] = (
     *(r for r in rdna.ROWS if isinstance(r, Erratum | Own)),
     *_control(), *_moves(), *_halves(), *_mixed(), *_saturating(), *_memory(),
     Unbuilt(("DS_GWS_*",), "global wave sync"),
-    Unbuilt(("V_SCREEN_PARTITION_4SE_B32",), "graphics: a table of screen tiles that no source at hand gives"),
 )

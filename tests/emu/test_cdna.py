@@ -177,8 +177,9 @@ def test_scalar_stores_and_atomics(bench: Bench) -> None:
 
 
 def test_scalar_scratch_counts_units_of_a_wave(bench: Bench) -> None:
-    bench.run("s_scratch_store_dword s4, s[0:1], 0x2", s=pair(DATA) | {4: 77})
-    assert bench.words(DATA + 2 * 64, 1) == [77]
+    bench.run("s_mov_b32 s8, 2\ns_scratch_store_dword s4, s[0:1], s8\ns_scratch_store_dword s5, s[0:1], 0x8",
+              s=pair(DATA) | {4: 77, 5: 78})
+    assert bench.words(DATA + 2 * 64, 1) == [77] and bench.words(DATA + 8, 1) == [78]
 
 
 def test_clocks_go_forward(bench: Bench) -> None:
@@ -193,8 +194,10 @@ def descriptor(records: int, stride: int = 0, word3: int = 0x27000) -> dict[int,
 
 def test_raw_buffers_count_bytes_and_read_zero_beyond(bench: Bench) -> None:
     bench.space.write(DATA, struct.pack("<16I", *range(1, 17)))
-    out = bench.run("buffer_load_dword v1, v0, s[4:7], 0 offen", v={0: [4 * i for i in LANE]}, s=descriptor(records=32))
-    assert list(out.vgprs[1][:10]) == [1, 2, 3, 4, 5, 6, 7, 8, 0, 0]
+    for scalar, first in ((0, 1), (4, 2)):  # a scalar offset moves the bounds as well
+        out = bench.run(f"buffer_load_dword v1, v0, s[4:7], {scalar} offen", v={0: [4 * i for i in LANE]},
+                        s=descriptor(records=32))
+        assert list(out.vgprs[1][:10]) == [*range(first, first + 8), 0, 0]
 
 
 def test_structured_buffers_count_records(bench: Bench) -> None:
@@ -220,10 +223,11 @@ def test_buffer_loads_into_lds(bench: Bench) -> None:
     assert struct.unpack_from("<4I", out.lds, 0x48) == (502, 0, 504, 0)
 
 
-def test_global_loads_into_lds_take_whole_rows(bench: Bench) -> None:
+@pytest.mark.parametrize(("n", "row"), [(4, (500, 501, 502, 503)), (3, (500, 501, 502, 0))])
+def test_global_loads_into_lds_take_rows_of_sixteen_bytes(bench: Bench, n: int, row: tuple[int, ...]) -> None:
     bench.space.write(DATA, struct.pack("<64I", *range(500, 564)))
-    out = bench.run("global_load_lds_dwordx4 v0, s[0:1]", v={0: [16 * i for i in LANE]}, s=pair(DATA), m0=0x10, exec_mask=3)
-    assert struct.unpack_from("<9I", out.lds, 0x10) == (*range(500, 508), 0)
+    out = bench.run(f"global_load_lds_dwordx{n} v0, s[0:1]", v={0: 0}, s=pair(DATA), m0=0x13, exec_mask=3)
+    assert struct.unpack_from("<9I", out.lds, 0x10) == (*row, *row, 0)
 
 
 @pytest.mark.parametrize(
@@ -264,5 +268,5 @@ def test_fork_runs_both_sides_with_their_lanes(bench: Bench) -> None:
 
 
 def test_what_is_not_built_says_so(bench: Bench) -> None:
-    with pytest.raises(KernelFault, match="screen"):
-        bench.run("v_screen_partition_4se_b32 v0, v1")
+    with pytest.raises(KernelFault, match="global wave sync"):
+        bench.run("ds_gws_sema_v gds")

@@ -225,10 +225,22 @@ def test_abid_picks_a_set_of_sparse_positions(abid: int) -> None:
 # ---------------------------------------------------------------- numbers
 
 
-def test_sums_are_rounded_once_a_step_and_keep_denormals() -> None:
-    tiny = 1  # 2 ** -149
-    out = BENCHES["gfx942"].run(f"v_mfma_f32_4x4x1_16b_f32 v[{D}:{D + 3}], v{A}, v{B}, 0", v={A: tiny, B: f32(1.0)}, mode=0)
-    assert out.vgprs[D][0] == tiny
+@pytest.mark.parametrize(("mode", "kept"), [(0xF0, 1), (0, 0)])
+def test_f32_inputs_follow_mode_and_sums_keep_denormals(mode: int, kept: int) -> None:
+    bench, start = BENCHES["gfx942"], {C + r: 1 for r in range(4)}
+    text = f"v_mfma_f32_4x4x1_16b_f32 v[{D}:{D + 3}], v{A}, v{B}, v[{C}:{C + 3}]"
+    assert bench.run(text, v=start | {A: 1, B: f32(1.0)}, mode=mode).vgprs[D][0] == 1 + kept
+    halves = f"v_mfma_f32_4x4x4_16b_f16 v[{D}:{D + 3}], v[{A}:{A + 1}], v[{B}:{B + 1}], 0"
+    assert bench.run(halves, v={A: 1, B: 0x3C00}, mode=mode).vgprs[D][0] == f32(2.0**-24)
+
+
+@pytest.mark.parametrize(("mode", "result_bits"), [(0xF0, sf.F32.inf), (0xF0 | 1 << 23, sf.F32.largest)])
+def test_f8f6f4_overflow_follows_mode(mode: int, result_bits: int) -> None:
+    v = {r: 0x7B7B_7B7B for r in (*range(A, A + 8), *range(B, B + 8))} | {2: 254, 3: 254}
+    out = BENCHES["gfx950"].run(
+        f"v_mfma_scale_f32_16x16x128_f8f6f4 v[{D}:{D + 3}], v[{A}:{A + 7}], v[{B}:{B + 7}], 0, v2, v3 op_sel_hi:[0,0,0]"
+        " cbsz:1 blgp:1", v=v, mode=mode)
+    assert out.vgprs[D][0] == result_bits
 
 
 def test_xf32_rounds_its_inputs_to_ten_bits() -> None:

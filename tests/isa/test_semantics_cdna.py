@@ -20,7 +20,7 @@ from tests.shared import shared_dir
 
 BOTH = ("gfx942", "gfx950")
 ERRATA = {"gfx942": gfx942.ROWS, "gfx950": gfx950.ROWS}
-NOT_BUILT = {"DS_GWS_SEMA_P", "DS_GWS_SEMA_V", "DS_GWS_SEMA_RELEASE_ALL", "V_SCREEN_PARTITION_4SE_B32"}
+NOT_BUILT = {"DS_GWS_SEMA_P", "DS_GWS_SEMA_V", "DS_GWS_SEMA_RELEASE_ALL"}
 NAN = 0x7FC00000
 
 
@@ -182,6 +182,17 @@ def test_bitop3_table_is_omod_abs_neg(table: int) -> None:
     assert short == table * 0x0101
 
 
+def test_screen_partition_names_the_engines_of_a_rectangle() -> None:
+    """One tile is one engine; a square of two by two tiles from the origin is all four of them."""
+    def engines(*corners: int) -> int:
+        left, top, right, bottom = corners
+        return run_on("gfx942", "V_SCREEN_PARTITION_4SE_B32", S0=left << 6 | top << 4 | right << 2 | bottom)["D0"]
+
+    assert [engines(x, y, x, y) for y in (0, 1) for x in (0, 1)] == [1, 4, 2, 8]
+    assert engines(0, 0, 1, 1) == 15
+    assert engines(3, 0, 0, 0) == engines(3, 0, 3, 0) | engines(0, 0, 0, 0)  # around the edge
+
+
 # ---------------------------------------------------------------- small floats
 
 
@@ -279,5 +290,5 @@ def test_permlane_swap_exchanges_rows() -> None:
 
 def test_loads_into_lds_go_to_m0_plus_lane() -> None:
     machine = Machine(memory={("MEM", 0x1000): 0x80})
-    run_on("gfx950", "GLOBAL_LOAD_LDS_SBYTE", machine, ADDR=0x1000, OFFSET=0x1FFC, M0=0xFFFF_0100, LANE=0)
+    run_on("gfx950", "GLOBAL_LOAD_LDS_SBYTE", machine, ADDR=0x1000, OFFSET=0x1FFC, M0=0xFFFC_0103, LANE=0)
     assert machine.load("LDS", 0, 0x100 - 4, 4) == 0xFFFF_FF80
