@@ -30,10 +30,6 @@ def as_float(bits: int) -> float:
     return value
 
 
-def modelled() -> list[str]:
-    return [name for name, text in rows(ARCH).items() if not text.startswith("!")]
-
-
 # ---------------------------------------------------------------- the table
 
 

@@ -126,11 +126,11 @@ def test_golden_tidying_does_not_change_what_rows_do(name: str) -> None:
 
 @pytest.mark.parametrize("name", ARCHES)
 def test_golden_rewritten_rows_agree_with_the_text(name: str) -> None:
-    """But for those whose operands say what the text makes of OP_SEL."""
+    """But for those whose operands are not what the text calls them."""
     rewritten = {n for r in errata(name) if isinstance(r, Erratum) and r.source == "rewritten" for n in r.names}
     rng = random.Random(12)
     for _, text in text_rows(generator(name)):
-        if text.name in rewritten and not {"D1", "OPSEL"} & {*text.writes, *text.reads}:
+        if text.name in rewritten and not {"D1", "OPSEL", "SIMM16"} & {*text.writes, *text.reads}:
             assert_agree(text, semantics(name, text.name), rng, 60)
 
 
