@@ -9,7 +9,7 @@ from dataclasses import dataclass, replace
 
 from stuntgpu.isa.arch import Arch, EncodingRow, FieldRow, InstRow, OperandRow, Tables
 from stuntgpu.isa.decode_rules import is_multi_format
-from stuntgpu.isa.errata.encodings import LDS_DIRECT, required
+from stuntgpu.isa.errata.encodings import LDS_DIRECT, UNALIGNED, required
 
 #: Operand sizes of lane masks, and of the smallest descriptors: those are no constants.
 MASK_BITS, DESCRIPTOR_BITS = 1, 128
@@ -66,6 +66,8 @@ def admitted(target: Arch, row: InstRow, operand: OperandRow, field: FieldRow) -
         return vgprs if wide else 0
     if kind == "src_vgpr_or_inline":  # NULL is the constant 0 of a matrix instruction
         return tables.types[kind] | 1 << target.null
+    if kind == "src_vgpr_or_accvgpr_or_const" and operand.bits == 64:  # like any source of 64 bits
+        return tables.types[kind] | tables.types["src_nolit"] & -1 << 235
     if kind in LISTED_TYPES:
         return tables.types[kind]
     if kind == "ssrc_barrier_id":
@@ -85,6 +87,8 @@ def varies(row: InstRow, operand: OperandRow, encoding: EncodingRow) -> bool:
     """Whether other fields decide how many registers the operand has."""
     if operand.field == "VDATA":
         return encoding.has("TFE") or encoding.has("DMASK")
+    if operand.role == "RETURN_DATA" and "_ATOMIC_" in row.name:
+        return True
     return operand.field in ("VADDR", "ADDR") or (is_multi_format(row) and operand.field in ("SRC0", "SRC1"))
 
 
@@ -127,7 +131,8 @@ def make_checks(target: Arch, row: InstRow, encoding: EncodingRow) -> tuple[Chec
             continue
         field = encoding.field(operand.field)
         allowed, operand = admitted(target, row, operand, field), mask_bits(target, operand)
-        overrun = 0 if varies(row, operand, encoding) else overrunning(tables, operand, field, target.vgpr_align)
+        even = 1 if row.name in UNALIGNED else target.vgpr_align
+        overrun = 0 if varies(row, operand, encoding) else overrunning(tables, operand, field, even)
         if operand.field == "SADDR":
             overrun &= ~(1 << target.no_saddr)
         align = max(1, alignment(operand) >> field.padding)

@@ -63,6 +63,17 @@ def flat_pair(align: int) -> Rule:
     return check
 
 
+def returned(align: int, bits: int) -> Rule:
+    """The registers an atomic gives the old value to, if it does."""
+    n = (bits + 31) // 32
+
+    def check(f: Fields) -> str:
+        first = f.get("VDST", 0) if f.get("GLC", f.get("SC0", f.get("TH", 0) & 1)) else 0
+        return f"VDST cannot be {first}" if n > 1 and (first % align or first + n > 256) else ""
+
+    return check
+
+
 def buffer_pair(align: int) -> Rule:
     """Index and offset together are a pair of VGPRs."""
 
@@ -88,8 +99,8 @@ WIDE_CONTROLS = frozenset(range(0x150, 0x160))
 
 def takes_signs(row: InstRow, operand: OperandRow) -> bool:
     """Whether a source is a float, which has -x and |x|; SDWA extends the sign of the others."""
-    if row.name.startswith("V_LDEXP") and operand.role == "S1":
-        return False  # the exponent
+    if row.name.startswith(("V_LDEXP", "V_CMP_CLASS", "V_CMPX_CLASS")) and operand.role == "S1":
+        return False  # the exponent, the mask of classes
     return operand.fmt.startswith(("f", "bf")) or row.name == "V_CNDMASK_B32"
 
 
@@ -205,10 +216,6 @@ def load_to_lds(f: Fields) -> str:
     return "data register of a load to LDS" if f["LDS"] and (f["VDATA"] or f["ACC"]) else ""
 
 
-def unused_address(f: Fields) -> str:
-    return "ADDR without SVE" if f["ADDR"] and not f["SVE"] else ""
-
-
 def gfx9_rules(target: Arch, row: InstRow, encoding: EncodingRow) -> Iterator[Rule]:
     if row.base in ("VOP1", "VOP2", "VOPC"):
         if "sdwa" in row.forms:
@@ -224,14 +231,15 @@ def gfx9_rules(target: Arch, row: InstRow, encoding: EncodingRow) -> Iterator[Ru
         yield must_be_zero(("GDS",))
     elif row.base == "MUBUF":
         yield load_to_lds if has_lds_form(row) else must_be_zero(("LDS",))
-    elif row.base == "FLAT_SCRATCH":
-        yield unused_address
 
 
 def rules(target: Arch, row: InstRow, encoding: EncodingRow) -> tuple[Rule, ...]:
     """All rules of a row."""
     own = gfx9_rules(target, row, encoding) if target.dialect == "gfx9" else rdna_rules(target, row, encoding)
     out: list[Rule] = list(own)
+    result = next((o for o in row.operands if o.role == "RETURN_DATA" and o.field == "VDST"), None)
+    if result is not None and "_ATOMIC_" in row.name:
+        out.append(returned(target.vgpr_align, result.bits))
     if is_multi_format(row):
         out.append(block_formats(target.vgpr_align))
     if target.vgpr_align > 1 and row.operands:

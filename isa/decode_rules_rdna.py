@@ -61,7 +61,8 @@ def image(row: InstRow) -> Rule:
         for i, count in enumerate(counts):
             if f.get(f"VADDR{i}", 0) + count > VGPRS:
                 return cannot(f"VADDR{i}", f)
-        return cannot("VADDR4", f) if len(counts) < 5 and f.get("VADDR4", 0) else ""
+        unused = (f"VADDR{i}" for i in range(len(counts), fields))
+        return next((cannot(field, f) for field in unused if f.get(field)), "")
 
     return check
 

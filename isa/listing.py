@@ -204,7 +204,7 @@ def _decoded(arch: str, section: CodeSection) -> Iterator[_Item]:
     while at < len(code):
         limit = starts[bisect_right(starts, at)]
         step, reason = min(DWORD_BYTES, limit - at), "data"
-        if not any(low <= at < high for low, high in objects):
+        if not (objects and any(low <= at < high for low, high in objects)):
             try:
                 inst = decode(arch, code[:limit], at)
             except DecodeError as error:

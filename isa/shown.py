@@ -18,7 +18,6 @@ from stuntgpu.isa.errors import Bug
 from stuntgpu.isa.fixed import fixed_fields
 from stuntgpu.isa.inst import Inst
 from stuntgpu.isa.syntax import MIX, n_sources, syntax
-from stuntgpu.isa.syntax_gfx12 import address_registers
 from stuntgpu.isa.syntax_types import Modifier, Slot
 
 ALL = -1
@@ -190,10 +189,6 @@ def ignored_bits(inst: Inst) -> int:
 
 
 def conditional_bits(inst: Inst, when: str, field: str) -> int:
-    if when == "no image address":
-        most = 5 if inst.base == "VIMAGE" else 4
-        n = len(address_registers(inst.name, inst.fields["DIM"], inst.fields["A16"], most))
-        return 0 if int(field[-1]) < n else ALL
     if when == "half literal":
         return half_literal(inst)
     if when == "no return" and "_ATOMIC_" not in inst.name:

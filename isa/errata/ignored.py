@@ -41,7 +41,7 @@ ROWS = (
     Ignored("VOP3P", "OP_SEL_HI", "halves of a source the instruction has not"),
     Ignored("VOP3", "ABS NEG", "signs of a source that op_sel alone has", "V_CVT_SR_(FP8|BF8)_F32|V_CVT_SCALEF32_PK_FP4_B?F16", "", GFX9),
     Ignored("VOP3", "OP_SEL", "the byte selection has two bits", "V_CVT_F32_(FP8|BF8)|V_PERMLANE(16|32)_SWAP_B32", "", GFX9),
-    Ignored("VOP3", "OP_SEL", "FI and BOUND_CTRL are bits 0 and 1", "V_PERMLANEX?16(_VAR)?_B32", "", ("gfx1100", "gfx1201")),
+    Ignored("VOP3", "OP_SEL", "FI and BOUND_CTRL are bits 0 and 1", "V_PERMLANEX?16_B32", "", ("gfx1100", "gfx1201")),
     Ignored("VOP1", "SRC0", "no operands", "V_NOP|V_PIPEFLUSH|V_CLREXCP"),
     Ignored("SOP1", "SDST SSRC0", "no result, or no source"),
     Ignored("SOP2 SOPK", "SDST", "no result"),
@@ -61,7 +61,6 @@ ROWS = (
     Ignored("DS VDS", "OFFSET0 OFFSET1", "a lane bit whose AND, OR and XOR bits do what plainer ones do", "DS_SWIZZLE_B32", "swizzle"),
     Ignored("VOP1 VOP2 VOPC VOP3 VOP3_SDST", "LITERAL", "the high half of a literal that is read as 16 bits; compilers extend the sign", "", "half literal"),
     Ignored("LDSDIR VDSDIR", "ATTR ATTR_CHAN", "no attribute"),
-    Ignored("VIMAGE VSAMPLE", "VADDR1 VADDR2 VADDR3", "addresses that the dimension does not have", "", "no image address"),
     Ignored("EXP VEXPORT", "VSRC0 VSRC1 VSRC2 VSRC3", "a component that is not exported", "", "not exported"),
     Ignored("VOP3", "OP_SEL", "the half of a source that is no VGPR", "V_CNDMASK_B16", "no half"),
 )  # fmt: skip
@@ -104,7 +103,8 @@ def not_exported(f: Fields, field: str) -> int:
 
 
 def no_half(f: Fields, field: str) -> int:
-    return sum(1 << i for i in (0, 1) if f.get(f"SRC{i}", FIRST_VGPR) < FIRST_VGPR)
+    first = FIRST_VGPR if "VSRC0" in f else f["SRC0"]  # with DPP it is a VGPR
+    return (first < FIRST_VGPR) | (f["SRC1"] < FIRST_VGPR) << 1
 
 
 #: (AND, OR, XOR) bits that assemblers write for a lane bit: 0, 1, as it is, inverted.
