@@ -63,6 +63,7 @@ class Exec(Enum):
     SCALAR = "scalar"  # runs once for the wave
     MASKED = "masked"  # runs for the lanes that are on
     IGNORED = "ignored"  # works on VGPRs whatever EXEC says
+    DATA = "data"  # runs once for the wave, works on VGPRs, and computes with EXEC
 
 
 class Flow(Enum):

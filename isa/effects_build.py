@@ -8,7 +8,7 @@ from functools import lru_cache
 
 from stuntgpu.isa.arch import Arch, InstRow, arch
 from stuntgpu.isa.effects import Access, Effects, Exec, File, Flow, Lanes, Memory, Use
-from stuntgpu.isa.effects_flow import Index, RegUse, Row, addresses, row_of
+from stuntgpu.isa.effects_flow import Index, RegUse, Row, Written, addresses, row_of
 from stuntgpu.isa.effects_places import N_SGPRS, N_VGPRS, VECTOR_KINDS, Finder, spread
 from stuntgpu.isa.errata.effects import Extra, extras
 from stuntgpu.isa.errors import Unmodelled
@@ -96,7 +96,9 @@ class _Builder:
             return Exec.MASKED if vector else Exec.SCALAR
         if self.row.exec_is_mask:
             return Exec.MASKED if self.is_vector() else Exec.SCALAR
-        return Exec.IGNORED if vector else Exec.SCALAR
+        if not vector:
+            return Exec.SCALAR
+        return Exec.DATA if "EXEC" in self.row.reads else Exec.IGNORED
 
     def is_vector(self) -> bool:
         """Rows of S_ instructions are run once whatever else they say."""
@@ -118,11 +120,8 @@ class _Builder:
         for use in row.registers:
             if not use.is_write:
                 yield from self.by_number(use)
-        if any(a == "wmma" for a in row.actions):
-            for o in self.find.operands:
-                if o.is_read:
-                    yield from self.find.source(o, self.own, bits=self.matrix_bits(o))
-        if self.touches_memory(row) and "ADDR" not in row.reads:
+        yield from self.read_whole(row)
+        if row.memory and "ADDR" not in row.reads:
             yield from self.find.address()
         if self.exec is Exec.MASKED:
             yield from self.find.mask(self.arch.exec, "EXEC", use=Use.MASK)
@@ -133,6 +132,14 @@ class _Builder:
                     yield from self.find.source(o, Lanes.ALL, use=Use.KEPT)
         if row.reads_mode or self.modified(row):
             yield self.find.hwreg(self.find.special.mode)
+
+    def read_whole(self, row: Row) -> Iterator[Access]:
+        """Operands that actions read."""
+        for o in self.find.operands:
+            if "wmma" in row.actions and o.is_read:
+                yield from self.find.source(o, self.own, bits=self.matrix_bits(o))
+            if "transpose" in row.actions and o.is_written:  # lanes that are off take part with what they hold
+                yield from self.find.source(o, Lanes.OTHER, certain=False)
 
     def read_place(self, name: str, certain: bool) -> Iterator[Access]:
         find, a = self.find, self.arch
@@ -167,15 +174,16 @@ class _Builder:
         """A destination of which some bits stay."""
         op = self.find.find(name, written=True)
         written = row.writes[name]
-        if op is None or op.kind not in VECTOR_KINDS:
+        if name == "M0":
+            bits = spread(1, 1) & ~written.must
+            yield from self.find.scalar(self.arch.m0, 1, use=Use.KEPT, role=name, bits=bits)
+        elif op is None or op.kind not in VECTOR_KINDS:
             if op is not None:
                 yield from self.find.source(op, self.own, use=Use.KEPT)
-            return
-        if self.to_lds or not self.stores(name):
-            return
-        count = -(-written.width // 32)
-        rest = ((1 << written.width) - 1) & ~written.must
-        yield from self.find.source(op, self.own, use=Use.KEPT, bits=rest & spread(1, count))
+        elif not self.to_lds and self.stores(name):
+            count = -(-written.width // 32)
+            rest = ((1 << written.width) - 1) & ~written.must
+            yield from self.find.source(op, self.own, use=Use.KEPT, bits=rest & spread(1, count))
 
     def kept_lanes(self, row: Row) -> Iterator[Access]:
         """Destinations whose lanes, or other bits, may stay: DPP, SDWA, halves of registers."""
@@ -224,7 +232,7 @@ class _Builder:
     def writes(self, row: Row) -> Iterator[Access]:
         for name, written in row.writes.items():
             if name in ("EXEC", "SCC", "M0", "PC", "VCC", "PRIV"):
-                yield from self.write_state(name, written.must == written.may)
+                yield from self.write_state(name, written)
                 continue
             op = self.find.find(name, written=True)
             if op is not None and self.stores(name) and not self.to_lds:
@@ -240,8 +248,8 @@ class _Builder:
                 if o.is_written and o.kind in VECTOR_KINDS:
                     yield from self.find.source(o, self.own, bits=self.matrix_bits(o))
 
-    def write_state(self, name: str, certain: bool) -> Iterator[Access]:
-        find, a = self.find, self.arch
+    def write_state(self, name: str, written: Written) -> Iterator[Access]:
+        find, a, certain = self.find, self.arch, written.must == written.may
         if name == "SCC":
             yield find.scc(certain=certain)
         elif name == "PC":
@@ -249,7 +257,7 @@ class _Builder:
         elif name == "PRIV":
             yield find.hwreg(find.special.privilege, certain)
         elif name == "M0":
-            yield from find.scalar(a.m0, 1, role="M0", certain=certain)
+            yield from find.scalar(a.m0, 1, role="M0", bits=written.may, certain=certain)
         else:
             yield from find.mask(a.vcc if name == "VCC" else a.exec, name, certain=certain)
 
@@ -326,9 +334,6 @@ class _Builder:
 
     # ---- memory
 
-    def touches_memory(self, row: Row) -> bool:
-        return bool(row.memory)
-
     def memory(self, row: Row) -> Iterator[Memory]:
         found = addresses(row)
         lanes = Lanes.UNIFORM if segment(self.inst) == "scalar" or row.scope == "wave" else self.own
@@ -369,9 +374,8 @@ class _Builder:
         f, name = self.inst.fields, self.inst.name
         if op.role == "VDATA" and self.inst.base in IMAGES:
             op = replace(op, bits=32 * image_data_registers(name, f.get("DMASK", 0), f.get("D16", 0), f.get("TFE", 0)))
-        if op.role in ("DATA", "RETURN_DATA") and self.inst.base in IMAGES:
-            if written and not self.image_returns():
-                return
+        if written and op.role == "RETURN_DATA" and self.inst.base in IMAGES and not self.image_returns():
+            return
         if op.role in ("S0", "S1", "S2", "S3") and "EN" in f and not f["EN"] >> int(op.role[1]) & 1:
             return  # a component that is not exported
         use = Use.ADDRESS if op.role in ("SRSRC", "SSAMP") else Use.VALUE

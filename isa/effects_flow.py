@@ -11,7 +11,7 @@ Errors:  none; what cannot be told is "may", or a register number that is not kn
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from functools import lru_cache
 
@@ -96,12 +96,12 @@ def row_of(arch: str, name: str) -> Row:
 
 @dataclass(frozen=True, slots=True)
 class _Path:
-    """Where in the row: certain, behind a test of EXEC (of the lane's own bit), inside loops that run `many`
-    times (0: not known how often)."""
+    """Where in the row: certain, inside loops over variables `loops`, of which those in `active` number lanes
+    that EXEC has on; the loops run `many` times (0: not known how often)."""
 
     certain: bool = True
-    by_exec: bool = False
-    own: bool = False
+    loops: frozenset[str] = frozenset()
+    active: frozenset[str] = frozenset()
     many: int = 1
 
 
@@ -141,7 +141,7 @@ class _Walk:
         match s:
             case ir.RegWrite(file, index, _, lane):
                 self.row.registers.append(RegUse(file, self.index(index), True, self.is_own(lane, path), path.certain))
-                if file == "VGPR" and path.by_exec:
+                if file == "VGPR" and self.is_own(lane, path):
                     self.row.exec_is_mask = True
             case ir.Store(space, addr, value):
                 self.row.memory.append(MemUse(space, addr, value.width, True, path.certain, path.many))
@@ -166,15 +166,14 @@ class _Walk:
     def branch(self, cond: ir.Expr, then: tuple[ir.Stmt, ...], other: tuple[ir.Stmt, ...], path: _Path) -> None:
         """Both ways; what both certainly do, is certain."""
         self.expression(cond, path)
-        by_exec = path.by_exec or reads_place(cond, "EXEC")
         only_exec = is_exec_bit(cond) and not other
-        inner = replace(path, certain=path.certain and only_exec, by_exec=by_exec, own=path.own or asks_own_bit(cond))
+        inner = replace(path, certain=path.certain and only_exec, active=path.active | active_lanes(cond) & path.loops)
         before, was = dict(self.locals), self.assigned
         sides = [_certain(block) for block in (then, other)]
         self.block(then, inner)
         after, self.locals = self.locals, dict(before)
         self.assigned = was
-        self.block(other, inner)
+        self.block(other, replace(inner, active=path.active))
         self.locals = {n: v for n, v in self.locals.items() if n in after and after[n] == v}
         self.assigned = was
         if path.certain:
@@ -205,7 +204,7 @@ class _Walk:
         else:
             path = replace(path, many=0)
         breaks = any(isinstance(s, ir.Break) for s in ir.statements(body))
-        self.inside(body, replace(path, certain=path.certain and not breaks), name)
+        self.inside(body, replace(path, certain=path.certain and not breaks, loops=path.loops | {name}), name)
 
     def inside(self, body: tuple[ir.Stmt, ...], path: _Path, variable: str = "") -> None:
         """A loop's body: locals it assigns have no one value."""
@@ -238,7 +237,7 @@ class _Walk:
     def is_own(self, lane: ir.Expr | None, path: _Path) -> bool:
         """Whether a register of a lane is that of the lane that runs."""
         if isinstance(lane, ir.Var):
-            return lane.name == "LANE" or (path.own and self.row.scope == "wave")
+            return lane.name == "LANE" or lane.name in path.active
         return False
 
     def index(self, x: ir.Expr) -> Index | None:
@@ -295,9 +294,15 @@ def is_exec_bit(x: ir.Expr) -> bool:
     return isinstance(x, ir.Op) and x.op == "extract" and x.width == 1 and x.args[0] == ir.Var("EXEC", 64)
 
 
-def asks_own_bit(x: ir.Expr) -> bool:
-    """Whether a condition holds only for lanes that EXEC has on."""
-    return is_exec_bit(x) or (isinstance(x, ir.Op) and x.op == "and" and any(map(asks_own_bit, x.args)))
+def active_lanes(x: ir.Expr) -> frozenset[str]:
+    """Variables that number a lane EXEC has on, when a condition holds."""
+    match x:
+        case ir.Op("extract", (ir.Var("EXEC", _), ir.Var(name, _)), 1):
+            return frozenset((name,))
+        case ir.Op("and", (a, b), 1):
+            return active_lanes(a) | active_lanes(b)
+        case _:
+            return frozenset()
 
 
 def changed(value: ir.Expr, name: str) -> tuple[int, int, bool]:
@@ -341,8 +346,3 @@ def addresses(row: Row) -> Mapping[tuple[str, bool], list[MemUse]]:
             seen.add(key)
             found.setdefault(key[:2], []).append(use)
     return found
-
-
-def spaces(row: Row) -> Iterator[str]:
-    """Spaces of `ir.Load` that a row touches."""
-    yield from dict.fromkeys(use.space for use in row.memory)
