@@ -46,6 +46,13 @@ HWREG_NUMBERS = {
     "gfx1100": frozenset({8, 9, 13, 14, 16, 17, 25, 26, 28}),
     "gfx942": frozenset(range(8, 15)), "gfx950": frozenset(range(8, 15)),
 }
+#: Registers the tables leave out.
+HWREG_EXTRA = {
+    "gfx1201": {
+        7: "HW_REG_IB_STS", 26: "HW_REG_WAVE_SCHED_MODE", 31: "HW_REG_WAVE_DVGPR_ALLOC_LO",
+        32: "HW_REG_WAVE_DVGPR_ALLOC_HI",
+    },
+}  # fmt: skip
 HWREG_SPELLING = {
     "HW_REG_SHADER_FLAT_SCRATCH_LO": "HW_REG_FLAT_SCR_LO",
     "HW_REG_SHADER_FLAT_SCRATCH_HI": "HW_REG_FLAT_SCR_HI",
@@ -57,9 +64,8 @@ HWREG_SPELLING = {
 @cache
 def hwreg_printed(name: str) -> dict[int, str]:
     numbers = HWREG_NUMBERS.get(name, frozenset())
-    return {
-        v: HWREG_SPELLING.get(n, n) for v, n in fields(name, "hwreg")[0][2].items() if v not in numbers
-    }
+    printed = {v: HWREG_SPELLING.get(n, n) for v, n in fields(name, "hwreg")[0][2].items() if v not in numbers}
+    return printed | HWREG_EXTRA.get(name, {})
 
 
 def hwreg(name: str, value: int) -> str:

@@ -17,8 +17,8 @@ from stuntgpu.isa.asm_state import State
 GS, GS_DONE, SYSMSG = 2, 3, 15
 GS_OPERATIONS = {0: "GS_OP_NOP", 1: "GS_OP_CUT", 2: "GS_OP_EMIT", 3: "GS_OP_EMIT_CUT"}
 SYSTEM_OPERATIONS = {
-    1: "SYSMSG_OP_ECC_ERR_INTERRUPT", 2: "SYSMSG_OP_REG_RD", 3: "SYSMSG_OP_HOST_TRAP_ACK", 4: "SYSMSG_OP_TTRACE_PC",
-}  # fmt: skip
+    1: "SYSMSG_OP_ECC_ERR_INTERRUPT", 2: "SYSMSG_OP_REG_RD", 4: "SYSMSG_OP_TTRACE_PC",
+}
 #: Messages whose operation is part of the text -> names of operations.
 OPERATIONS = {GS: GS_OPERATIONS, GS_DONE: GS_OPERATIONS, SYSMSG: SYSTEM_OPERATIONS}
 

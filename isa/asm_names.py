@@ -103,12 +103,25 @@ F64_HIGH = (0x3FE00000, 0xBFE00000, 0x3FF00000, 0xBFF00000, 0x40000000, 0xC00000
 DOUBLED = "f16x2 doubled"
 
 
+#: Formats of addends whose constants LLVM writes with the digits of 64 bits.
+LONG_DIGITS = frozenset({"wmma_dc_f16", "wmma_dc_bf16"})
+#: Pairs of 32-bit elements: a constant is one of those.
+PAIRS_OF_32 = frozenset({"f32x2", "b32x2"})
+
+
+def constant_bits(fmt: str) -> int:
+    """Width that constants of a source are written for; 0: that of the operand."""
+    if fmt.startswith("f64") or fmt in LONG_DIGITS:
+        return 64
+    return 32 if fmt in PAIRS_OF_32 else 0
+
+
 def literal_kind(fmt: str, bits: int) -> str:
     """How assembly text reads a number for an operand: "f16", "f16x2", "bf16", "i64", "f64", "i32"..."""
     if fmt.startswith("f64"):
         return "f64"
     if bits == 64:
-        return "i64"
+        return "i32" if fmt in PAIRS_OF_32 else "i64"
     if fmt in ("f16", "f16x2", "bf16", "bf16x2", DOUBLED):
         return fmt
     if fmt in ("fp8x2", "bf8x2"):

@@ -10,6 +10,7 @@ from dataclasses import dataclass
 from stuntgpu.isa.arch import Arch, InstRow
 from stuntgpu.isa.asm_lex import AsmError, Cursor, Value
 from stuntgpu.isa.asm_names import PAIRS, register_numbers
+from stuntgpu.isa.errata.encodings import UNALIGNED
 
 
 @dataclass(frozen=True, slots=True)
@@ -140,7 +141,8 @@ class State:
 
     def _checked(self, prefix: str, first: int, count: int, column: int, half: str) -> Register:
         limit = {"v": 256, "a": 256, "s": self.arch.n_sgprs, "ttmp": self.arch.n_ttmp}[prefix]
-        if prefix in ("v", "a") and count > 1 and first % self.arch.vgpr_align:
+        is_aligned = self.row is None or self.row.name not in UNALIGNED
+        if prefix in ("v", "a") and count > 1 and first % self.arch.vgpr_align and is_aligned:
             raise AsmError(f"first register of several must be a multiple of {self.arch.vgpr_align}", column)
         if first + count > limit:
             raise AsmError(f"no register {prefix}{first + count - 1}; the last is {prefix}{limit - 1}", column)

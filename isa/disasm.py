@@ -41,8 +41,7 @@ def signed(slot: Slot, plain: Print) -> Print:
 
 
 def print_source(name: str, slot: Slot) -> Print:
-    element_bits = 64 if slot.fmt.startswith("f64") else 0
-    names, field = asm_names.sources(name, slot.bits, element_bits), slot.field
+    names, field = asm_names.sources(name, slot.bits, asm_names.constant_bits(slot.fmt)), slot.field
     halves = asm_names.vgpr_halves() if slot.half == "bit7" else ()
     kind, bits = asm_names.literal_kind(slot.fmt, slot.bits), slot.bits
     wide_bit, suffixes = 1 << slot.index, slot.half == "opsel"

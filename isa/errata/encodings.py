@@ -35,6 +35,8 @@ EXTRA_FORMS: tuple[tuple[tuple[str, ...], str, tuple[str, ...], str], ...] = (
     (RDNA, "VOP3P", ("V_FMA_MIX_F32", "V_FMA_MIXLO_F16", "V_FMA_MIXHI_F16"), "lit_0 lit_1 lit_2"),
     (CDNA, "VOP1", ("V_NOP",), "dpp16"),
 )
+#: Instructions whose VGPR tuples may begin at any register, where those of others are aligned.
+UNALIGNED = frozenset({"DS_READ_B96_TR_B6"})
 #: The source that only dual instructions of RDNA are taken with, although no chip of theirs has it.
 LDS_DIRECT, LDS_DIRECT_NAME = 254, "src_lds_direct"
 

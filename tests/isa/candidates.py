@@ -4,9 +4,10 @@ with fields changed. Seeded, so that a failure comes back."""
 from __future__ import annotations
 
 import random
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 
 from stuntgpu.isa.arch import Arch, EncodingRow, FieldRow, InstRow, arch
+from stuntgpu.isa.decode_checks import VGPR_TYPES
 
 #: Operand numbers with a meaning of their own, and neighbours of those.
 SCALARS = (0, 1, 2, 3, 4, 8, 99, 100, 101, 102, 103, 104, 105, 106, 107, 108, 109, 112, 116, 120, 122, 123, 124, 125, 126, 127)
@@ -42,8 +43,9 @@ def signed_edges(r: random.Random, bits: int) -> int:
     return r.choice(edges) % top if r.random() < 0.6 else r.randrange(top)
 
 
-def value(r: random.Random, f: FieldRow, used: frozenset[str]) -> int:
-    """A value for a field, edges more often than not."""
+def value(r: random.Random, f: FieldRow, used: Mapping[str, str]) -> int:
+    """A value for a field, edges more often than not. `used`: fields of operands and their types
+    ("" unknown); where only VGPRs go there is nothing else, as LLVM dies of that."""
     name, bits = f.name, f.bits
     is_register = name.startswith(("SRC", "SSRC", "VSRC", "SDST", "SDATA", "SBASE", "SOFFSET", "SADDR", "RSRC", "SAMP", "SRSRC", "SSAMP"))
     is_register = is_register and not name.endswith(("_NEG", "_ABS", "_SEL", "_SEXT"))
@@ -53,6 +55,8 @@ def value(r: random.Random, f: FieldRow, used: frozenset[str]) -> int:
         if name.startswith("VSRC") and bits == 8:
             return r.choice(VGPRS) if r.random() < 0.5 else r.randrange(256)
         number = source(r, bits)
+        if used.get(name) in VGPR_TYPES and bits == 9:
+            return number % 256 + 256
         return number & ~(r.choice((0, 1, 3))) if name.startswith("S") else number
     if name == "LITERAL":
         return r.choice(LITERALS) if r.random() < 0.6 else r.getrandbits(32)
@@ -73,7 +77,7 @@ def value(r: random.Random, f: FieldRow, used: frozenset[str]) -> int:
 
 def word(r: random.Random, target: Arch, row: InstRow, form: str, layout: EncodingRow) -> bytes:
     """One instruction of `row` in `form`."""
-    used = frozenset(o.field for o in row.operands)
+    used = {o.field: o.type for o in row.operands}
     bits = layout.value
     for f in layout.fields:
         number = row.opcode if f.name == "OP" else value(r, f, used)
@@ -117,6 +121,36 @@ def literals(name: str) -> Iterator[bytes]:
 PLAIN = {"SRC0": 264, "SRC1": 272, "SRC2": 280, "VSRC1": 16, "VDST": 32, "SSRC0": 8, "SSRC1": 16, "SDST": 24, "OP_SEL_HI": 0}
 
 
+def numbers(name: str) -> Iterator[bytes]:
+    """Every instruction with each number of SCALARS and CONSTANTS, literals apart, in each of its sources."""
+    target = arch(name)
+    for row in target.tables.rows:
+        layout = target.tables.encodings[row.encoding]
+        if row.base.startswith("VOPD"):
+            continue
+        bits = layout.value
+        for f in layout.fields:
+            bits |= f.insert(row.opcode if f.name == "OP" else PLAIN.get(f.name, 0))
+        operands = [o for o in row.operands if o.field.startswith(("S", "RSRC", "VSRC")) and o.type not in VGPR_TYPES]
+        for f in (layout.field(o.field) for o in operands):
+            for number in (*SCALARS, *CONSTANTS[:-1]):
+                if number >> (f.bits + f.padding) == 0:
+                    yield (bits & ~f.mask | f.insert(number >> f.padding)).to_bytes(layout.bits // 8, "little")
+
+
+def immediates(name: str, step: int = 61) -> Iterator[bytes]:
+    """Scalar instructions with an immediate: every `step`th value, and all with few bits set or clear."""
+    target = arch(name)
+    edges = {n for a in range(16) for b in range(16) for n in (1 << a | 1 << b, 0xFFFF & ~(1 << a | 1 << b))}
+    for row in target.tables.rows:
+        layout = target.tables.encodings[row.encoding]
+        if row.base not in ("SOPP", "SOPK") or not layout.has("SIMM16"):
+            continue
+        bits = layout.value | layout.field("OP").insert(row.opcode)
+        for number in sorted({*range(0, 1 << 16, step), *range(64), *edges}):
+            yield (bits | layout.field("SIMM16").insert(number)).to_bytes(layout.bits // 8, "little")
+
+
 def layouts_of(target: Arch, row: InstRow) -> Iterator[tuple[str, EncodingRow]]:
     tables = target.tables
     yield "", tables.encodings[row.encoding]
@@ -130,7 +164,7 @@ def dual(r: random.Random, target: Arch) -> bytes:
     layout = target.tables.layouts["VOPD", r.choice(("", "", "lit"))]
     bits = layout.value
     for f in layout.fields:
-        number = value(r, f, frozenset(("SRCX0", "SRCY0")))
+        number = value(r, f, {"SRCX0": "", "SRCY0": ""})
         if f.name in ("OPX", "OPY"):
             number = r.randrange(14 if f.name == "OPX" else 19)
         bits |= f.insert(number)
@@ -163,7 +197,7 @@ def changed(name: str, seed: int, codes: list[bytes], each: int) -> Iterator[byt
 
 def change(r: random.Random, whole: int, fits: list[EncodingRow]) -> int:
     layout = r.choice(fits)
-    used = frozenset(f.name for f in layout.fields)
+    used = dict.fromkeys((f.name for f in layout.fields), "")
     for f in r.sample(layout.fields, r.choice((1, 1, 2))):
         whole = whole & ~f.mask | f.insert(value(r, f, used))
     return whole

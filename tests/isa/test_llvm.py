@@ -3,6 +3,8 @@ text and every byte that survives LLVM both ways."""
 
 from __future__ import annotations
 
+from collections.abc import Callable, Iterable
+
 import pytest
 
 from stuntgpu.isa.arch import ARCHES
@@ -69,9 +71,10 @@ def test_changed_goldens_are_llvms(name: str) -> None:
 
 
 @pytest.mark.slow
+@pytest.mark.parametrize("words", [candidates.literals, candidates.numbers, candidates.immediates])
 @pytest.mark.parametrize("name", NAMES)
-def test_literals_of_every_source_are_llvms(name: str) -> None:
-    found = agreed(name, list(candidates.literals(name)))
+def test_every_source_and_immediate_is_llvms(name: str, words: Callable[[str], Iterable[bytes]]) -> None:
+    found = agreed(name, list(words(name)))
     assert len(found) > 5000
     wrong = differences(name, found)
     assert not wrong, report(wrong)
