@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from stuntgpu.isa.errata import bodies, bodies_small, rdna
 from stuntgpu.isa.errata import bodies_cdna as cdna
-from stuntgpu.isa.errata.bodies import F16
+from stuntgpu.isa.errata.bodies import F16, F32, F64
 from stuntgpu.isa.errata.common import FACTS, MANUAL, Erratum, Own, Same, Unbuilt
 
 TESTS = "tests/isa/test_semantics_cdna.py"
@@ -91,6 +91,15 @@ def _saturating() -> tuple[Erratum, ...]:
     return tuple(Erratum((n,), "wraps", "with CLAMP the result saturates", FACTS, body, test) for n, body in rows.items())
 
 
+def _classes() -> tuple[Erratum, ...]:
+    return tuple(
+        Erratum((f"V_CMPX_CLASS_{f.name.upper()}",), "the result goes to EXEC", "to EXEC and to VCC or SDST, as of all V_CMPX",
+                FACTS, " ".join(bodies.classify(f, target, 16 if f is F16 else 32) for target in ("EXEC", "D0")),
+                f"{TESTS}::test_cmpx_class_writes_both_masks")
+        for f in (F16, F32, F64)
+    )
+
+
 def small_floats(suffix: str) -> tuple[Erratum, ...]:
     """8-bit floats; suffix: "_fnuz" or "" (OCP)."""
     sdwa = f"{TESTS}::test_small_float_conversions"
@@ -139,6 +148,6 @@ def _memory() -> tuple[Erratum | Own, ...]:
 
 ROWS: tuple[Erratum | Own | Same | Unbuilt, ...] = (
     *(r for r in rdna.ROWS if isinstance(r, Erratum | Own)),
-    *_control(), *_moves(), *_halves(), *_mixed(), *_saturating(), *_memory(),
+    *_control(), *_moves(), *_halves(), *_mixed(), *_saturating(), *_classes(), *_memory(),
     Unbuilt(("DS_GWS_*",), "global wave sync"),
 )
