@@ -428,8 +428,8 @@ class Expressions(ABC):
         x, *random, scale = values
         power, bias = b.zext(b.trunc(scale.expr, 8), 32), b.const(127, 32)
         if target in FLOATS:
-            wide = node(f"{self.small(source)}_to_f32", x.expr)
-            result: Expr = node("ldexp.f32", wide, node("sub", power, bias))
+            number = node(f"{self.small(source)}_to_f32", x.expr)
+            result = node("ldexp.f32", number, node("sub", power, bias))
             kind, width = self.type(target)
             return Val(kind, result if width == 32 else node(f"f32_to_{target}", result))
         wide = x.expr if source == "f32" else node(f"{source}_to_f32", x.expr)
