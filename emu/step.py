@@ -168,6 +168,8 @@ class _Builder:
         inst = self.inst
         if inst.fields.get("TFE") or inst.fields.get("LWE"):
             raise Unmodelled(inst.arch, f"{inst.name} with TFE or LWE", "emu/step.py")
+        if inst.fields.get("GDS"):
+            raise Unmodelled(inst.arch, f"{inst.name} on global data share", "emu/step.py")
         fills = [(name, self.fill(name)) for name in self.body.reads if name != "LANE"]
         fills += [(f"bit {name}", self.fill_mask(name)) for name in self.body.bits_in]
         commits = [self.commit(name, width) for name, width in self.body.writes.items()]
