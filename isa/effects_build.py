@@ -23,6 +23,8 @@ CONSTANTS = frozenset((
     "SIMM16", "SIMM32", "OFFSET", "OFFSET0", "OFFSET1", "OPSEL", "OPSEL_HI", "NEG", "NEG_HI", "OMOD", "ABS", "CLAMP",
     "SRC0", "SRC1", "SRC2", "VDST", "SDST", "LANE", "WAVE32", "LANES",
 ))  # fmt: skip
+#: Places that are state of the wave, not operands.
+STATE = frozenset(("EXEC", "SCC", "M0", "PC", "VCC", "PRIV"))
 #: Actions that are about barriers -> `Effects.barrier`.
 BARRIERS = {
     "barrier": "signal_wait", "barrier_signal": "signal", "barrier_wait": "wait", "barrier_init": "init",
@@ -121,8 +123,8 @@ class _Builder:
             if not use.is_write:
                 yield from self.by_number(use)
         yield from self.read_whole(row)
-        if row.memory and "ADDR" not in row.reads:
-            yield from self.find.address()
+        if not (row.reads or row.kept or row.writes or row.registers or row.memory or row.mask_reads):
+            yield from self.listed(False)  # an action alone: its operands are read by what the row leaves out
         if self.exec is Exec.MASKED:
             yield from self.find.mask(self.arch.exec, "EXEC", use=Use.MASK)
         yield from self.kept_lanes(row)
@@ -186,16 +188,33 @@ class _Builder:
             yield from self.find.source(op, self.own, use=Use.KEPT, bits=rest & spread(1, count))
 
     def kept_lanes(self, row: Row) -> Iterator[Access]:
-        """Destinations whose lanes, or other bits, may stay: DPP, SDWA, halves of registers."""
-        lanes_stay = self.dpp_keeps_lanes()
+        """Destinations that may stay, whole or in part: written on some paths only; lanes that DPP leaves out;
+        halves of registers that SDWA and 16-bit results leave alone."""
         for name, written in row.writes.items():
-            op = self.find.find(name, written=True)
-            if op is None or op.kind not in VECTOR_KINDS or self.to_lds or not self.stores(name):
-                continue
-            count, bits = self.find.stored(op, written.width, written.may)
-            rest = spread(1, count) if lanes_stay else spread(1, count) & ~bits
-            if rest and name not in row.kept:
-                yield from self.find.source(replace(op, bits=32 * count), self.own, use=Use.KEPT, bits=rest)
+            if name not in row.kept:
+                yield from self.kept_place(name, written)
+        for use in row.registers:
+            if use.is_write and use.file == "VGPR" and not (use.certain and use.own):
+                access = self.numbered_vector(use)
+                if not access.dynamic:
+                    yield replace(access, use=Use.KEPT)
+
+    def kept_place(self, name: str, written: Written) -> Iterator[Access]:
+        certain = written.must == written.may
+        if name in STATE:
+            yield from (replace(a, use=Use.KEPT) for a in self.write_state(name, written) if not certain)
+            return
+        op = self.find.find(name, written=True)
+        if op is None or self.to_lds or not self.stores(name):
+            return
+        if op.kind not in VECTOR_KINDS:
+            yield from self.find.source(op, self.own, use=Use.KEPT) if not certain else ()
+            return
+        count, bits = self.find.stored(op, written.width, written.may)
+        whole = self.dpp_keeps_lanes() or not certain
+        rest = spread(1, count) if whole else spread(1, count) & ~bits
+        if rest:
+            yield from self.find.source(replace(op, bits=32 * count), self.own, use=Use.KEPT, bits=rest)
 
     def dpp_keeps_lanes(self) -> bool:
         """Whether DPP may leave lanes alone: those its masks take out, and those without a source."""
@@ -231,7 +250,7 @@ class _Builder:
 
     def writes(self, row: Row) -> Iterator[Access]:
         for name, written in row.writes.items():
-            if name in ("EXEC", "SCC", "M0", "PC", "VCC", "PRIV"):
+            if name in STATE:
                 yield from self.write_state(name, written)
                 continue
             op = self.find.find(name, written=True)
