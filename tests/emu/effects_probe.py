@@ -132,7 +132,7 @@ class Bench:
         s = State(list(sgprs), list(map(list, vgprs)), self.random.getrandbits(1), state.effective_mode(self.row, 0x2F0), 0, PC)
         for i, number in enumerate((self.arch.exec, self.arch.exec + 1)):
             s.sgprs[number] = EXEC[self.lanes] >> 32 * i & M32
-        s.sgprs[self.arch.m0] = 4 * self.random.randrange(1, 16)
+        s.sgprs[self.arch.m0] = 4 * self.random.randrange(1, 8)
         for part in (inst.x, inst.y) if inst.x and inst.y else (inst,):
             if part is not None and segment(part) and operands(part):
                 self._place_addresses(part, s)
