@@ -55,11 +55,13 @@ class LaneHandler(Handler):
     def transpose(self) -> None:
         """The transposition of a row that asks for one, in the registers it just wrote."""
         for s in self.sem.body:
-            if isinstance(s, Do) and s.action == "transpose" and isinstance(s.args[0], Const):
+            if isinstance(s, Do) and s.action == "transpose":
+                if self.lanes != arch(self.form.arch).wave_sizes[0]:  # a lane of longer waves has fewer registers
+                    raise Unmodelled(self.form.arch, f"{self.form.name} in waves of {self.lanes}", "emu/handler_lane.py")
                 i = next(k for k, slot in enumerate(self.form.slots) if slot.name.startswith("written "))
                 n = self.form.slots[i].bits // 32
-                self.e.line(f"call void {self.helper(layout.TRANSPOSE)}(ptr %w, i64 {self.lanes_of(None)}, ptr %p{i}, "
-                            f"i32 {n}, i32 {s.args[0].bits})")
+                counts = ", ".join(f"i32 {x.bits}" for x in (Const(n, 32), *s.args) if isinstance(x, Const))
+                self.e.line(f"call void {self.helper(layout.TRANSPOSE)}(ptr %w, i64 {self.lanes_of(None)}, ptr %p{i}, {counts})")
 
     # ------------------------------------------------------------ EXEC and DPP
 

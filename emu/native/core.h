@@ -127,7 +127,7 @@ void sg_set_hwreg(Wave *w, const Record *r, u32 id, u32 value);
 int sg_buffer_bytes(Wave *w, const u64 *range, u8 *bytes, u32 lane, u64 address, u32 size, int write);
 int sg_typed_load(Wave *w, u64 exec, u64 spec, const u64 *address, const u64 *range, u32 *data);
 int sg_typed_store(Wave *w, u64 exec, u64 spec, const u64 *address, const u64 *range, u32 *data);
-void sg_transpose(Wave *w, u64 exec, u32 *data, u32 registers, u32 element_bits);
+void sg_transpose(Wave *w, u64 exec, u32 *data, u32 registers, u32 element_bits, u32 sharing);
 void sg_barrier(Wave *w, u32 action, i32 number, u32 count);
 u32 sg_barrier_state(Wave *w, i32 number);
 u64 sg_message(Wave *w, const Record *r, u32 number);

@@ -190,9 +190,9 @@ int sg_typed_store(Wave *w, u64 exec, u64 spec, const u64 *address, const u64 *r
 
 /* ---------------------------------------------------------------- transposing loads */
 
-/* Of every sixteen lanes: elements are a matrix of as many rows as a lane has and 16 columns, row after row;
- * lane i gets column i. Inactive lanes give what their registers hold and get nothing. */
-void sg_transpose(Wave *w, u64 exec, u32 *data, u32 registers, u32 element_bits) {
+/* Of every `sharing` lanes: elements are a matrix of as many rows as a lane has and `sharing` columns, row after
+ * row; lane i gets column i. Inactive lanes give what their registers hold and get nothing. */
+void sg_transpose(Wave *w, u64 exec, u32 *data, u32 registers, u32 element_bits, u32 sharing) {
   u32 lanes = w->lanes, n = 32 * registers / element_bits;
   u8 before[64][24] = {{0}}, after[64][24] = {{0}};
   for (u32 i = 0; i < lanes; i++)
@@ -200,8 +200,8 @@ void sg_transpose(Wave *w, u64 exec, u32 *data, u32 registers, u32 element_bits)
       memcpy(before[i] + 4 * k, &data[k * lanes + i], 4);
   for (u32 i = 0; i < lanes; i++)
     for (u32 row = 0; row < n; row++) {
-      u32 at = row * 16 + i % 16;
-      u32 value = field(before[i / 16 * 16 + at / n], at % n * element_bits, element_bits);
+      u32 at = row * sharing + i % sharing;
+      u32 value = field(before[i / sharing * sharing + at / n], at % n * element_bits, element_bits);
       set_field(after[i], row * element_bits, element_bits, value);
     }
   for (; exec; exec &= exec - 1) {
