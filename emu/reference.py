@@ -63,6 +63,9 @@ class Reference:
             step = self._indexed(w, step.inst)
         w.executed += 1
         here = w.pc
+        if w.mode_bits >> state.MODE_VSKIP & 1 and self.row.has_vskip and not step.inst.base.startswith("S"):
+            w.pc += step.size
+            return
         try:
             step.run(w)
             if w.action is not None:

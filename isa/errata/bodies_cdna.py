@@ -5,7 +5,7 @@ from __future__ import annotations
 from stuntgpu.isa.errata.bodies import NEXT, TARGET, Format, chain, saturate
 
 #: Bits of MODE (hardware register 1).
-GPR_INDEX, FORK_DEPTH = 27, 29
+GPR_INDEX, VSKIP, FORK_DEPTH = 27, 28, 29
 
 # ---------------------------------------------------------------- clocks
 
@@ -57,6 +57,12 @@ def index_mode(on: bool) -> str:
     mode = f"(sethwreg 1:32 (insert (hwreg 1:32) {GPR_INDEX}:32 {int(on)}:1))"
     m0 = "(set M0 (insert (insert M0:32 0:32 (trunc:8 S0:32)) 12:32 (trunc:4 SRC1:32)))"
     return f"{m0} {mode}" if on else mode
+
+
+def set_vskip() -> str:
+    """S_SETVSKIP: the bit of S0 that S1 names switches vector instructions off."""
+    bit = "(extract:1 S0:32 (and S1:32 31:32))"
+    return f"(sethwreg 1:32 (insert (hwreg 1:32) {VSKIP}:32 {bit}))"
 
 
 # ---------------------------------------------------------------- arithmetic

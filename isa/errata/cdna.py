@@ -25,6 +25,8 @@ def _control() -> tuple[Erratum | Own, ...]:
                 f"{TESTS}::test_gpr_index_mode_is_a_bit_of_mode"),
         Erratum(("S_SET_GPR_IDX_OFF",), "an enable bit by name", "MODE[27]", MANUAL, cdna.index_mode(False),
                 f"{TESTS}::test_gpr_index_mode_is_a_bit_of_mode"),
+        Erratum(("S_SETVSKIP",), "a name of its own", "MODE[28]", MANUAL, cdna.set_vskip(),
+                f"{TESTS}::test_vskip_is_a_bit_of_mode"),
         Own(("S_RFE_RESTORE_B64",), "S1 restores state that the emulator has not; " + MANUAL,
             "(set PRIV 0:1) (set PC (and S0:64 0xfffffffffffffffc:64))"),
         Own(("S_MEMTIME",), "the wave's own clock; " + MANUAL, f"(set SDATA {cdna.CLOCK})"),
@@ -132,9 +134,15 @@ def _lds_loads() -> tuple[Own, ...]:
     )
 
 
+_ADDTID = "(add (add OFFSET:32 (and M0:32 0xffff:32)) (shl LANE:32 2:32))"
+
+
 def _memory() -> tuple[Erratum | Own, ...]:
+    joins, thread = "joins the two offset bytes as 32-bit values", f"{TESTS}::test_addtid_takes_a_16_bit_offset"
     lanes = f"{TESTS}::test_ds_permutes_reach_all_lanes"
     return (
+        Erratum(("DS_READ_ADDTID_B32",), joins, "a 16-bit offset", MANUAL, f"(set RETURN_DATA (load:32 LDS {_ADDTID}))", thread),
+        Erratum(("DS_WRITE_ADDTID_B32",), joins, "a 16-bit offset", MANUAL, f"(store LDS {_ADDTID} DATA:32)", thread),
         Erratum(("DS_BPERMUTE_B32",), "writes register numbers", "one gather over 64 lanes", FACTS,
                 bodies.gather(cdna.WHOLE_WAVE_LANE), lanes),
         Erratum(("DS_PERMUTE_B32",), "writes register numbers", "one scatter over 64 lanes", FACTS,

@@ -164,7 +164,7 @@ class Expressions(ABC):
         x = self.val(parts[0]).expr
         for p in parts[1:]:
             x = b.concat(x, self.val(p).expr)
-        return Val("u", x)
+        return Val("b", x)
 
     # ---- names
 

@@ -64,6 +64,12 @@ def test_gpr_index_mode_is_a_bit_of_mode() -> None:
     assert machine.registers["HWREG", 1, None] == 0xF0
 
 
+def test_vskip_is_a_bit_of_mode() -> None:
+    machine = Machine(registers={("HWREG", 1, None): 0xF0})
+    run_on("gfx942", "S_SETVSKIP", machine, S0=0b1000, S1=32 + 3)
+    assert machine.registers["HWREG", 1, None] == 0xF0 | 1 << 28
+
+
 def test_sopk_texts_count_the_immediate_among_the_sources() -> None:
     assert run_on("gfx942", "S_MOVK_I32", SIMM16=0x8000) == {"D0": 0xFFFF_8000}
     assert run_on("gfx942", "S_CMPK_LT_I32", S0=0xFFFF_FFFE, SIMM16=0xFFFF) == {"SCC": 1}
@@ -177,6 +183,10 @@ def test_conversions_to_f32_keep_denormals() -> None:
     assert tiny == f32(2.0**-16)
 
 
+def test_bf16_widens_by_its_bits() -> None:
+    assert run_on("gfx950", "V_CVT_F32_BF16", S0=bf16(-3.0))["D0"] == f32(-3.0)
+
+
 def test_prng_is_a_shift_register() -> None:
     assert run_on("gfx950", "V_PRNG_B32", S0=1)["D0"] == 2
     assert run_on("gfx950", "V_PRNG_B32", S0=0x8000_0001)["D0"] == 2 ^ 197
@@ -243,6 +253,13 @@ def test_permlane_swap_exchanges_rows() -> None:
     run_on("gfx950", "V_PERMLANE32_SWAP_B32", machine, SRC0=8, VDST=9, LANES=64)
     assert lanes_of(machine)[32] == 0
     assert machine.registers["VGPR", 8, 0] == 132
+
+
+def test_addtid_takes_a_16_bit_offset() -> None:
+    machine = Machine()
+    run_on("gfx942", "DS_WRITE_ADDTID_B32", machine, DATA=77, OFFSET=0x0108, M0=0xAAAA_0010, LANE=0)
+    assert machine.load("LDS", 0, 0x118, 4) == 77
+    assert run_on("gfx942", "DS_READ_ADDTID_B32", machine, OFFSET=0x0108, M0=0x10, LANE=0) == {"RETURN_DATA": 77}
 
 
 def test_loads_into_lds_go_to_m0_plus_lane() -> None:
