@@ -15,7 +15,7 @@ from stuntgpu.emu.launch import Launch
 from stuntgpu.emu.memory import AddressSpace
 from stuntgpu.isa.abi.targets import LDS_APERTURE, SCRATCH_APERTURE
 from stuntgpu.isa.errors import Unmodelled
-from stuntgpu.isa.inst import Kind, Operand
+from stuntgpu.isa.inst import WHOLE, Kind, Operand
 
 # ---------------------------------------------------------------- scalar operand numbers
 
@@ -46,6 +46,7 @@ class Wavefront:
     has_dx10_clamp  MODE has DX10_CLAMP and IEEE (else both behave as set, and unset).
     hwregs          hardware register id -> name, as emu/wave.py and emu/native/core.c know it.
     n_accvgprs      accumulation registers of a lane.
+    has_vskip       MODE[28] switches vector instructions off.
     has_gpr_index   MODE[27] makes M0 shift the VGPR numbers of vector instructions.
     bank            which of the C core's tables of hardware registers says the same.
     """
@@ -59,6 +60,7 @@ class Wavefront:
     bank: int
     n_accvgprs: int = 0
     has_gpr_index: bool = False
+    has_vskip: bool = False
 
 
 _GFX11_HWREGS = {
@@ -81,9 +83,9 @@ WAVEFRONTS: Mapping[str, Wavefront] = {
     "gfx1100": Wavefront("gfx1100", null=124, m0=125, ids_in_ttmp=False, has_dx10_clamp=True, hwregs=_GFX11_HWREGS, bank=0),
     "gfx1201": Wavefront("gfx1201", null=124, m0=125, ids_in_ttmp=True, has_dx10_clamp=False, hwregs=_GFX12_HWREGS, bank=1),
     "gfx942": Wavefront("gfx942", null=-1, m0=124, ids_in_ttmp=False, has_dx10_clamp=True, hwregs=_GFX9_HWREGS, bank=2,
-                        n_accvgprs=256, has_gpr_index=True),
+                        n_accvgprs=256, has_gpr_index=True, has_vskip=True),
     "gfx950": Wavefront("gfx950", null=-1, m0=124, ids_in_ttmp=False, has_dx10_clamp=True, hwregs=_GFX9_HWREGS, bank=2,
-                        n_accvgprs=256, has_gpr_index=True),
+                        n_accvgprs=256, has_gpr_index=True, has_vskip=True),
 }
 
 
@@ -109,6 +111,16 @@ def following(reg: int, i: int) -> int:
     return reg & ~(N_VGPRS - 1) | (reg + i) % N_VGPRS
 
 
+def sdwa_part(select: int) -> tuple[int, int]:
+    """(lowest bit, width) of an SDWA selection."""
+    if select == WHOLE:
+        return 0, 32
+    return (8 * select, 8) if select < 4 else (16 * (select - 4), 16)
+
+
+#: DST_UNUSED of SDWA.
+PAD_ZERO, PAD_SIGN, PRESERVE = range(3)
+
 #: Bit of M0 that says whether an operand's register number is indexed, in GPR index mode.
 INDEX_BITS: Mapping[str, int] = {"S0": 12, "S1": 13, "S2": 14, "D0": 15}
 
@@ -117,7 +129,7 @@ INDEX_BITS: Mapping[str, int] = {"S0": 12, "S1": 13, "S2": 14, "D0": 15}
 
 MODE_ROUND_F32, MODE_ROUND_F16_F64 = 0, 2  # bit offsets of two-bit fields
 MODE_DENORM_F32, MODE_DENORM_F16_F64 = 4, 6
-MODE_DX10_CLAMP, MODE_IEEE, MODE_FP16_OVFL, MODE_GPR_INDEX = 8, 9, 23, 27  # bit numbers
+MODE_DX10_CLAMP, MODE_IEEE, MODE_FP16_OVFL, MODE_GPR_INDEX, MODE_VSKIP = 8, 9, 23, 27, 28  # bit numbers
 
 #: Values of a round field, by name of `ir.Round`.
 ROUNDS = ("rne", "rup", "rdn", "rtz")
