@@ -8,7 +8,7 @@ from functools import lru_cache
 
 from stuntgpu.isa.arch import Arch, InstRow, arch
 from stuntgpu.isa.effects import Access, Effects, Exec, File, Flow, Lanes, Memory, Use
-from stuntgpu.isa.effects_flow import Index, RegUse, Row, Written, addresses, row_of
+from stuntgpu.isa.effects_flow import RegUse, Row, Written, addresses, row_of
 from stuntgpu.isa.effects_places import N_SGPRS, N_VGPRS, VECTOR_KINDS, Finder, spread
 from stuntgpu.isa.errata.effects import Extra, extras
 from stuntgpu.isa.errors import Unmodelled
@@ -309,7 +309,7 @@ class _Builder:
             case "VGPR":
                 yield self.numbered_vector(use)
             case "SGPR":
-                yield from self.numbered_scalar(use)
+                yield self.numbered_scalar(use)
             case "HWREG":
                 yield from self.numbered_hwreg(use)
             case _:
@@ -318,34 +318,35 @@ class _Builder:
 
     def numbered_vector(self, use: RegUse) -> Access:
         lanes = self.own if use.own else Lanes.OTHER
-        if use.index is None or not use.index.base:
-            access = self.find.vector(File.VGPR, 0, N_VGPRS, spread(1, N_VGPRS), lanes, certain=False)
-            return replace(access, dynamic=True, name="any vgpr")
-        field, reg = self.number(use.index.base)
-        count = use.index.hi - use.index.lo + 1
+        field, reg = self.number(use.index.base if use.index is not None else "")
         op = next((o for o in self.find.operands if o.field == field), None)
+        role = op.role if op is not None else ""
+        if use.index is None or use.index.is_open or not field:
+            access = self.find.vector(File.VGPR, 0, N_VGPRS, spread(1, N_VGPRS), lanes, role=role, field=field, certain=False)
+            return replace(access, dynamic=True, name="any vgpr")
+        count = use.index.hi - use.index.lo + 1
         file = File.AGPR if op is not None and op.kind is Kind.AGPR else File.VGPR
-        return self.find.vector(file, reg + use.index.lo, count, spread(1, count), lanes, role=op.role if op else "",
-                                field=field, certain=use.certain)
+        return self.find.vector(file, reg + use.index.lo, count, spread(1, count), lanes, role=role, field=field,
+                                certain=use.certain)
 
     def number(self, base: str) -> tuple[str, int]:
         """(field, register number) of a place that numbers registers."""
-        for field in NUMBER_FIELDS[base]:
+        for field in NUMBER_FIELDS.get(base, ()):
             if field in self.inst.fields:
                 return field, self.inst.fields[field] % N_VGPRS
         return "", 0
 
-    def numbered_scalar(self, use: RegUse) -> Iterator[Access]:
-        yield Access(File.SGPR, 0, N_SGPRS, spread(1, N_SGPRS), certain=False, dynamic=True, name="any sgpr")
+    def numbered_scalar(self, use: RegUse) -> Access:
+        field, _ = self.number(use.index.base if use.index is not None else "")
+        return Access(File.SGPR, 0, N_SGPRS, spread(1, N_SGPRS), field=field, certain=False, dynamic=True, name="any sgpr")
 
     def numbered_hwreg(self, use: RegUse) -> Iterator[Access]:
-        index = use.index
-        if index is None:
+        if use.index is None:
             return
-        if index.base == "SIMM16":
-            index = Index("", self.inst.fields["SIMM16"] & 63, self.inst.fields["SIMM16"] & 63)
-        yield self.find.hwreg(index.lo, use.certain)
-        if index.lo == self.find.special.scc:  # the register is a view of these
+        named = use.index.base == "SIMM16"
+        number = self.inst.fields["SIMM16"] & 63 if named else use.index.lo
+        yield self.find.hwreg(number, use.certain)
+        if named and number == self.find.special.scc:  # the register is a view of these
             yield self.find.scc(certain=use.certain)
             if not use.is_write:
                 for reg, role in ((self.arch.exec, "EXECZ"), (self.arch.vcc, "VCCZ")):
@@ -385,7 +386,8 @@ class _Builder:
         if self.inst.base in IMAGES:
             yield from self.image_address()
         elif self.find.memory is not None and self.find.memory.segment != "lds":
-            yield from self.find.address()
+            fields = {o.field for o in self.table.operands}
+            yield from (a for a in self.find.address() if a.implicit or a.field in fields)
         if self.exec is Exec.MASKED:
             yield from self.find.mask(self.arch.exec, "EXEC", use=Use.MASK)
 
@@ -449,9 +451,10 @@ class _Builder:
             yield find.pc(extra.certain)
         elif what == "EXEC":
             yield from find.mask(a.exec, what, use=Use.MASK, certain=extra.certain)
+        elif what in ("M0", "TTMP"):
+            yield from find.scalar(*((a.m0, 1) if what == "M0" else (a.ttmp, 2)), role=what, certain=extra.certain)
         else:
-            reg, count = {"M0": (a.m0, 1), "TTMP": (a.ttmp, 2)}[what]
-            yield from find.scalar(reg, count, role=what, certain=extra.certain)
+            yield from (access for o in find.operands if o.role == what for access in find.source(o, self.own))
 
     def flow(self) -> tuple[Flow, int | None]:
         """Where the wave goes on, and how far that is."""

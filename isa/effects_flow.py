@@ -26,11 +26,13 @@ NUMBERS = frozenset({"SRC0", "SRC1", "SRC2", "VDST", "SDST"})
 
 @dataclass(frozen=True, slots=True)
 class Index:
-    """A register number: what the field of place `base` says ("" none) plus lo..hi; `hwreg`: SIMM16's register id."""
+    """A register number: what the field of place `base` says ("" none) plus lo..hi; base SIMM16: the hardware
+    register it names. is_open: and plus something that a register of the wave holds."""
 
     base: str = ""
     lo: int = 0
     hi: int = 0
+    is_open: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -196,9 +198,8 @@ class _Walk:
         self.expression(lo, path)
         self.expression(hi, path)
         first, last = self.index(lo), self.index(hi)
-        known = first is not None and last is not None and not (first.base or last.base)
         self.locals[name] = None
-        if known and first is not None and last is not None:
+        if is_constant(first) and is_constant(last) and first is not None and last is not None:
             self.locals[name] = Index("", first.lo, last.hi)
             path = replace(path, many=path.many * (last.hi - first.lo + 1))
         else:
@@ -259,10 +260,17 @@ class _Walk:
                 return None
 
 
+def is_constant(x: Index | None) -> bool:
+    return x is not None and x == Index("", x.lo, x.lo)
+
+
 def _sum(a: Index | None, b: Index | None) -> Index | None:
-    if a is None or b is None or (a.base and b.base):
+    if a is None or b is None:
+        known = a or b
+        return None if known is None else replace(known, is_open=True)
+    if a.base and b.base:
         return None
-    return Index(a.base or b.base, a.lo + b.lo, a.hi + b.hi)
+    return Index(a.base or b.base, a.lo + b.lo, a.hi + b.hi, a.is_open or b.is_open)
 
 
 def _certain(body: tuple[ir.Stmt, ...]) -> tuple[frozenset[str], frozenset[str]]:
