@@ -192,7 +192,7 @@ class Wave:
 
     def read_reg(self, file: str, index: int, lane: int | None) -> int:
         if file == "SGPR":
-            return self.read_scalar(index, 1)
+            return self.read_scalar(index, 1) if index < state.N_SGPRS else 0
         if file == "HWREG":
             return self._read_hwreg(index)
         if file == "MESSAGE":

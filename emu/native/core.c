@@ -350,7 +350,7 @@ static u32 barrier_index(i32 number) { return (u32)number % N_BARRIERS; }
 static int is_of_workgroup(i32 number) { return number == -1 || number == -2; }
 static u32 barrier_bit(i32 number) { return number < 0 ? (u32)-number : 0; }
 static int belongs(const Wave *w, i32 number) {
-  return w->state != WAVE_ENDED && (is_of_workgroup(number) || w->named == number);
+  return w->state != WAVE_ENDED && (is_of_workgroup(number) || (number && w->named == number));
 }
 
 static u32 wanted(Wave *w, i32 number) {
