@@ -18,7 +18,7 @@ from functools import lru_cache
 from stuntgpu.emu import formats, layout, state
 from stuntgpu.emu.dpp import Dpp, dpp_of
 from stuntgpu.isa.errors import Unmodelled
-from stuntgpu.isa.inst import Inst, Kind, Operand
+from stuntgpu.isa.inst import WHOLE, Inst, Kind, Operand
 from stuntgpu.isa.ir import (
     PLACES,
     Do,
@@ -65,6 +65,8 @@ class Slot:
             "scc", "vccz", "execz" state (no data).
     bits    size of the operand. half.. modifiers as in `Operand`, False and 0 where they do not apply.
     fmt     element format where modifiers, CLAMP or OMOD need it, else "".
+    select  SDWA, with `sext` (a source) or `unused` (a result), as in `Operand`.
+    index_bit  in GPR index mode: the bit of M0 that lets M0[7:0] count in the register number.
     """
 
     name: str
@@ -77,6 +79,10 @@ class Slot:
     neg_hi: bool = False
     abs: bool = False
     packed: bool = False
+    select: int = WHOLE
+    sext: bool = False
+    unused: int = 0
+    index_bit: int | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -153,6 +159,8 @@ class _Row:
     is_typed: bool  # memory has a format
 
 
+_RELATIVE = ("MOVREL", "SWAPREL", "GPR_IDX")
+
 _MODE_OF = {"f32": 0x33, "bf16": 0x33, "f16": 0xCC | 1 << state.MODE_FP16_OVFL, "f64": 0xCC}
 
 
@@ -178,7 +186,7 @@ def row(arch: str, name: str) -> _Row:
     masks_out = dict.fromkeys(s.name for s in stmts if isinstance(s, SetLaneBit))
     is_matrix = any(isinstance(s, Do) and s.action == "wmma" for s in stmts)
     return _Row(sem, _mode_mask(sem), tuple(reads), tuple(masks_in), tuple(writes), tuple(masks_out),
-                is_atomic(sem), is_matrix, "MOVREL" in name or "SWAPREL" in name,
+                is_atomic(sem), is_matrix, any(part in name for part in _RELATIVE),
                 "_FORMAT_" in name)
 
 
@@ -195,6 +203,8 @@ class Binder:
         self.wave = state.wavefront(inst.arch)
         self.full_mode, self.mode = mode, mode & self.row.mode_mask
         self.raw = inst.name in RAW_MODIFIERS
+        indexing = self.wave.has_gpr_index and mode >> state.MODE_GPR_INDEX & 1
+        self.index_bits = state.INDEX_BITS if indexing and inst.base.startswith("VOP") else {}
         self.slots: list[Slot] = []
         self.values: list[int] = []
         self.constants: list[tuple[str, int]] = []
@@ -204,6 +214,8 @@ class Binder:
         inst = self.inst
         if inst.fields.get("TFE") or inst.fields.get("LWE"):
             raise Unmodelled(inst.arch, f"{inst.name} with TFE or LWE", "emu/forms.py")
+        if inst.fields.get("GDS"):
+            raise Unmodelled(inst.arch, f"{inst.name} on global data share", "emu/forms.py")
         if self.row.is_matrix:
             self.matrix()
         for name in self.row.reads:
@@ -263,33 +275,46 @@ class Binder:
                 self.add(Slot(name, "s", 64 if self.lanes == 64 else 32), layout.VCC)
                 return
             raise Unmodelled(self.inst.arch, f"place {name} of {self.inst.name}", "emu/forms.py")
-        packed = self.inst.base == "VOP3P" and op.fmt.endswith("x2") and op.bits == 32 and op.role != "D0"
+        packed = self.packed(op)
         kind, value = self.locate(op)
+        index_bit = self.index_bit(op)
         if self.raw:
-            self.add(Slot(name, kind, op.bits), value)
+            self.add(Slot(name, kind, op.bits, index_bit=index_bit), value)
             return
         is_float = op.fmt.startswith(("f", "bf"))
         fmt = op.fmt if (op.neg or op.neg_hi or op.abs) and (is_float or not packed) else ""
+        moved = packed and (op.half, op.half_hi) != (0, 1)
         self.add(Slot(name, kind, op.bits, fmt, op.half, op.half_hi if packed else 1, bool(fmt) and op.neg,
-                      bool(fmt) and op.neg_hi, bool(fmt) and op.abs, (packed and (op.half, op.half_hi) != (0, 1))
-                      or (packed and bool(fmt))), value)
+                      bool(fmt) and op.neg_hi, bool(fmt) and op.abs, moved or (packed and bool(fmt)),
+                      op.select if name in ("S0", "S1") else WHOLE, name in ("S0", "S1") and op.sext,
+                      index_bit=index_bit), value)
+
+    def packed(self, op: Operand) -> bool:
+        """Whether OP_SEL and OP_SEL_HI pick the two parts of an operand."""
+        pair = (op.bits == 32 and op.fmt.endswith("x2")) or op.fmt == "f32x2"
+        return self.inst.base == "VOP3P" and pair and op.role != "D0"
+
+    def index_bit(self, op: Operand) -> int | None:
+        return self.index_bits.get(op.role) if op.kind is Kind.VGPR else None
 
     def matrix(self) -> None:
         """Operands of a matrix instruction: whole registers, modifiers known to the handler."""
-        for name in ("S0", "S1", "S2"):
+        for name in ("S0", "S1", "S2", "SCALE0", "SCALE1"):
             op = self.find(name)
-            assert op is not None
+            if op is None:  # only some have scales
+                continue
             kind, value = self.locate(op)
-            self.add(Slot(name, kind, 32, neg=op.neg, neg_hi=op.neg_hi), value)
-        for name in ("OPSEL", "NEG", "CLAMP"):
+            self.add(Slot(name, kind, op.bits, neg=op.neg, neg_hi=op.neg_hi, index_bit=self.index_bit(op)), value)
+        for name in ("OPSEL", "OPSEL_HI", "NEG", "CLAMP"):
             self.constants.append((name, self.inst.fields.get(_FIELDS[name], 0)))
+        self.constants += [(name, self.inst.fields[name]) for name in ("CBSZ", "ABID", "BLGP") if name in self.inst.fields]
         self.write("D0")
 
     def locate(self, op: Operand) -> tuple[str, int]:
         """Slot kind and value of an operand that is read."""
-        n = max(1, -(-op.bits // 32))
-        if op.kind is Kind.VGPR:
-            return "v", layout.vgpr(op.reg, self.lanes)
+        n = min(4, max(1, -(-op.bits // 32)))  # inline constants of longer operands: the low part is all
+        if op.kind in (Kind.VGPR, Kind.AGPR):
+            return "v", layout.vgpr(state.register(op), self.lanes)
         if op.kind is Kind.IMM:
             return "n", op.value
         if op.kind is Kind.CONST:
@@ -309,10 +334,11 @@ class Binder:
         return self.pool(value & ((1 << 32 * n) - 1), n)
 
     def number(self, name: str) -> int:
+        accumulators = {o.field for o in self.operands if o.kind is Kind.AGPR}
         for field in _NUMBERS[name]:
             if field in self.inst.fields:
-                value = self.inst.fields[field]
-                return value - 256 if value >= 256 else value
+                value = self.inst.fields[field] % state.N_VGPRS
+                return value + state.N_VGPRS if field in accumulators else value
         raise Unmodelled(self.inst.arch, f"register number {name} of {self.inst.name}", "emu/forms.py")
 
     def literal(self) -> int:
@@ -349,8 +375,11 @@ class Binder:
         if fmt:
             mask = _MODE_OF.get(fmt.partition("x")[0], 0)
             self.mode |= self.full_mode & mask
-        if op.kind is Kind.VGPR:
-            self.add(Slot(f"written {name}", "v", op.bits, fmt, op.half), layout.vgpr(op.reg, self.lanes))
+        if op.kind in (Kind.VGPR, Kind.AGPR):
+            self.add(Slot(f"written {name}", "v", op.bits, fmt, op.half, select=op.select, unused=op.unused,
+                          index_bit=self.index_bit(op)), layout.vgpr(state.register(op), self.lanes))
+            if name == "VDATA" and self.inst.fields.get("LDS"):
+                self.add(Slot("to lds", "n"), self.inst.fields["OFFSET"])
         else:
             self.add(Slot(f"written {name}", "s", op.bits, fmt), self.scalar_target(op))
 
@@ -402,6 +431,7 @@ class Binder:
         self.add(Slot("at offset", "n"), m.offset)
         if m.soffset is not None:
             self.add(Slot("at soffset", "s"), m.soffset * 4)
+            self.constants.append(("at scale", m.scale))
 
     def _buffer_address(self, m: MemoryFields) -> None:
         op = self.find("SOFFSET")
@@ -422,4 +452,7 @@ class Binder:
 
 def bind(inst: Inst, lanes: int, mode: int, pool: Pool) -> Bound:
     """Form and slot values of an instruction. Raises Unmodelled."""
+    skips = mode >> state.MODE_VSKIP & 1 and state.wavefront(inst.arch).has_vskip
+    if skips and not inst.base.startswith("S"):
+        return Bound(Form(inst.arch, "S_NOP", lanes, 0, (), (), "", 0, 0, True, None), ())
     return Binder(inst, lanes, mode, pool).bind()

@@ -18,6 +18,7 @@ from stuntgpu.emu.forms import Form, Slot, row, symbol
 from stuntgpu.emu.lower_int import shift
 from stuntgpu.emu.lower_text import Emitter, FloatMode, Host, Value
 from stuntgpu.isa.errors import Unmodelled
+from stuntgpu.isa.inst import WHOLE
 from stuntgpu.isa.ir import Do, RegRead, RegWrite, Semantics
 
 
@@ -67,9 +68,30 @@ class Handler(ABC):
             self.first += [
                 f"  %rp{i} = getelementptr i8, ptr %r, i64 {at}",
                 f"  %n{i} = load i32, ptr %rp{i}, align 4",
-                f"  %o{i} = zext i32 %n{i} to i64",
+                *self.slot_offset(i),
                 f"  %p{i} = getelementptr i8, ptr %w, i64 %o{i}",
             ]
+
+    def slot_offset(self, i: int) -> list[str]:
+        """%o<i>: what the record says, plus M0[7:0] registers in GPR index mode; register numbers wrap."""
+        bit, stride = self.form.slots[i].index_bit, layout.vgpr_stride(self.lanes)
+        if bit is None:
+            return [f"  %o{i} = zext i32 %n{i} to i64"]
+        last, m0 = layout.vgpr(state.N_VGPRS - 1, self.lanes), state.wavefront(self.form.arch).m0 * 4
+        return [
+            f"  %xa{i} = getelementptr i8, ptr %w, i64 {m0}",
+            f"  %xm{i} = load i32, ptr %xa{i}, align 4",
+            f"  %xs{i} = lshr i32 %xm{i}, {bit}",
+            f"  %xb{i} = and i32 %xs{i}, 1",
+            f"  %xn{i} = and i32 %xm{i}, 255",
+            f"  %xo{i} = mul i32 %xn{i}, {stride}",
+            f"  %xc{i} = mul i32 %xo{i}, %xb{i}",
+            f"  %xt{i} = add i32 %n{i}, %xc{i}",
+            f"  %xp{i} = icmp ugt i32 %xt{i}, {last}",
+            f"  %xw{i} = sub i32 %xt{i}, {state.N_VGPRS * stride}",
+            f"  %xr{i} = select i1 %xp{i}, i32 %xw{i}, i32 %xt{i}",
+            f"  %o{i} = zext i32 %xr{i} to i64",
+        ]
 
     @abstractmethod
     def body(self) -> None: ...
@@ -161,6 +183,8 @@ class Handler(ABC):
                 case "s":
                     bits = max(s.bits, 32)
                     v = e.inst(f"load i{bits}, ptr %p{i}, align 4", bits)
+                    if s.select != WHOLE or s.sext:
+                        return self.modified(s, self.selected(s, v))
                     if s.bits == 16:
                         v = e.zext(shift(e, "lshr", v, e.const(16 * s.half, 32)), 16)
                     return self.modified(s, v)
@@ -168,16 +192,22 @@ class Handler(ABC):
                     raise Unmodelled(self.form.arch, f"vector operand {s.name} of {self.form.name} as scalar",
                                      "emu/handlers.py")
 
+    def selected(self, s: Slot, v: Value) -> Value:
+        """SDWA: a part of the register, extended to the operand's width."""
+        e, (low, width) = self.e, state.sdwa_part(s.select)
+        chosen = e.zext(shift(e, "lshr", v, e.const(low, 32)), width)
+        return e.sext(chosen, s.bits) if s.sext else e.zext(chosen, s.bits)
+
     def modified(self, s: Slot, v: Value) -> Value:
         """ABS, NEG, and the halves of packed operands."""
-        e = self.e
+        e, half = self.e, s.bits // 2
         if s.packed and (s.half, s.half_hi) != (0, 1):
-            low = e.zext(shift(e, "lshr", v, e.const(16 * s.half, 32)), 16)
-            high = e.zext(shift(e, "lshr", v, e.const(16 * s.half_hi, 32)), 16)
-            v = e.bin("or", e.zext(low, 32), e.bin("shl", e.zext(high, 32), e.const(16, 32)))
+            low = e.zext(shift(e, "lshr", v, e.const(half * s.half, 32)), half)
+            high = e.zext(shift(e, "lshr", v, e.const(half * s.half_hi, 32)), half)
+            v = e.bin("or", e.zext(low, s.bits), shift(e, "shl", e.zext(high, s.bits), e.const(half, 32)))
         if s.packed:
-            flip = (0x8000 if s.neg else 0) | (0x8000_0000 if s.neg_hi else 0)
-            return e.bin("xor", v, e.const(flip, 32)) if flip else v
+            flip = int(s.neg) << half - 1 | int(s.neg_hi) << s.bits - 1
+            return e.bin("xor", v, e.const(flip, s.bits)) if flip else v
         sign = 1 << (s.bits - 1)
         if s.abs:
             v = e.bin("and", v, e.const(~sign, v.width))
@@ -223,7 +253,7 @@ class Handler(ABC):
 
     def vgpr_at(self, index: Value, lane: Value) -> str:
         e = self.e
-        number = e.bin("and", e.zext(index, 64), e.const(state.N_VGPRS - 1, 64))
+        number = e.bin("and", e.zext(index, 64), e.const(state.n_vector_registers(self.form.arch) - 1, 64))
         which = e.bin("and", e.zext(lane, 64), e.const(self.lanes - 1, 64))
         at = e.bin("add", e.bin("mul", number, e.const(self.lanes, 64)), which)
         at = e.bin("add", e.bin("mul", at, e.const(4, 64)), e.const(layout.VGPR_BASE, 64))

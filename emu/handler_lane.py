@@ -14,7 +14,9 @@ from stuntgpu.emu.lower_int import shift
 from stuntgpu.emu.lower_text import Host, Value
 from stuntgpu.isa.arch import arch
 from stuntgpu.isa.errors import Unmodelled
+from stuntgpu.isa.inst import WHOLE
 from stuntgpu.isa.ir import Const, Do, Expr, Load, Op, RegRead, RegWrite, Semantics, Set, Store, Var
+from stuntgpu.isa.semantics import keeps_upper_half
 
 #: DST_SEL that gives every channel its own.
 _IDENTITY = sum(s << 3 * i for i, s in enumerate(formats.IDENTITY))
@@ -139,6 +141,8 @@ class LaneHandler(Handler):
     def vector_slot(self, i: int) -> Value:
         """A VGPR operand: dwords joined, half chosen, modifiers applied."""
         e, s = self.e, self.form.slots[i]
+        if s.select != WHOLE or s.sext:
+            return self.modified(s, self.selected(s, self.column(i, 0)))
         if s.bits <= 32:
             v = self.column(i, 0)
             if s.bits == 16:
@@ -193,7 +197,13 @@ class LaneHandler(Handler):
         if s.kind != "v":
             raise Unmodelled(self.form.arch, f"scalar result {name} of {self.form.name}", "emu/handler_lane.py")
         v = finished(self, s, v) if s.fmt else v
-        if v.width <= 16:
+        if name == "VDATA" and self.form.slot("to lds") >= 0:
+            self.store_to_lds(v)
+            return
+        if s.select != WHOLE:
+            self.store_part(i, s, v)
+            return
+        if v.width <= 16 and (s.half or keeps_upper_half(self.form.arch, self.form.name)):
             self.store_half(i, s, v)
             return
         e = self.e
@@ -207,6 +217,26 @@ class LaneHandler(Handler):
         old = e.bin("and", self.column(i, 0), e.const(~(0xFFFF << at), 32))
         new = shift(e, "shl", e.zext(e.zext(v, 16), 32), e.const(at, 32))
         self.blend(f"%p{i}", e.bin("or", old, new))
+
+    def store_part(self, i: int, s: Slot, v: Value) -> None:
+        """SDWA: the result's low bits to a part of the register; the rest zero, the sign above it, or kept."""
+        e, (low, width) = self.e, state.sdwa_part(s.select)
+        field = e.zext(v, width)
+        extended = e.sext(field, 32) if s.unused == state.PAD_SIGN else e.zext(field, 32)
+        new = shift(e, "shl", extended, e.const(low, 32))
+        if s.unused == state.PRESERVE:
+            rest = ~(((1 << width) - 1) << low)
+            new = e.bin("or", e.bin("and", self.column(i, 0), e.const(rest, 32)), new)
+        self.blend(f"%p{i}", new)
+
+    def store_to_lds(self, v: Value) -> None:
+        """A buffer load with the LDS bit, as lds_loads.store_to_lds."""
+        e, size = self.e, max(4, v.width // 8)
+        with e.scalarly():
+            start = e.zext(e.bin("and", STATE_PLACES["M0"](self), e.const(0x3FFFC, 32)), 64)
+            base = e.bin("add", start, e.zext(self.scalar("to lds", 32), 64))
+        steps = self.spill(e.bin("mul", self.read("LANE", 32), e.const(16 if size > 4 else 4, 32)))
+        self.access(Target("lds", base.ref, steps, "null"), size, True, None, self.spill_dwords(v))
 
     def blend(self, ptr: str, v: Value) -> None:
         """Store under EXEC."""
@@ -258,10 +288,13 @@ class LaneHandler(Handler):
                 "stride": e.bin("and", e.zext(shift(e, "lshr", words, e.const(48, 32)), 64), e.const(0x3FFF, 64)),
                 "records": e.zext(e.zext(shift(e, "lshr", words, e.const(64, 32)), 32), 64),
                 "add_lane": e.zext(shift(e, "lshr", words, e.const(119, 32)), 1),
-                "check": e.zext(e.zext(shift(e, "lshr", words, e.const(124, 32)), 2), 64),
             }
-            swizzle = e.zext(shift(e, "lshr", words, e.const(62, 32)), 2)
-            self.unmodelled_if(e.icmp("ne", swizzle, e.const(0, 2)))
+            fields["check"] = self._bounds_rule(words, fields)
+            fields["low"] = fields["base"]
+            if self.is_gfx9:
+                fields["low"] = e.bin("add", fields["base"], e.zext(self.scalar("at soffset", 32), 64))
+            swizzle = e.zext(shift(e, "lshr", words, e.const(63 if self.is_gfx9 else 62, 32)), 1 if self.is_gfx9 else 2)
+            self.unmodelled_if(e.icmp("ne", swizzle, e.const(0, swizzle.width)))
         v = {k: e.splat(x.ref, x.width) for k, x in fields.items()}
         index = self._optional("at index")
         lane = e.zext(self.read("LANE", 32), 64)
@@ -271,22 +304,36 @@ class LaneHandler(Handler):
         address = e.bin("add", address, e.bin("add", e.bin("mul", v["stride"], index), offset))
         return address, *self._range(v, index, offset)
 
+    @property
+    def is_gfx9(self) -> bool:
+        return arch(self.form.arch).dialect == "gfx9"
+
+    def _bounds_rule(self, words: Value, fields: dict[str, Value]) -> Value:
+        """OOB_SELECT, in scalar code; as address.buffer_of has it for GFX9, which has none. 4: no check."""
+        e = self.e
+        if not self.is_gfx9:
+            return e.zext(e.zext(shift(e, "lshr", words, e.const(124, 32)), 2), 64)
+        if self.form.slot("at index") < 0:
+            return e.select(fields["add_lane"], e.const(4, 64), e.const(3, 64))
+        return e.select(e.icmp("ne", fields["stride"], e.const(0, 64)), e.const(1, 64), e.const(3, 64))
+
     def _optional(self, name: str) -> Value:
         if self.form.slot(name) < 0:
             return self.e.const(0, 64)
         return self.e.zext(self.read(name, 32), 64)
 
     def _range(self, v: dict[str, Value], index: Value, offset: Value) -> tuple[Value, Value]:
-        """Range by OOB_SELECT: 3 bytes, 2 only emptiness, 1 index, 0 index and offset."""
+        """Range by OOB_SELECT: 4 nothing, 3 bytes, 2 only emptiness, 1 index, 0 index and offset."""
         e = self.e
         zero, top = e.const(0, 64), e.const(-1, 64)
-        check = {n: e.icmp("eq", v["check"], e.const(n, 64)) for n in (0, 2, 3)}
+        check = {n: e.icmp("eq", v["check"], e.const(n, 64)) for n in (0, 2, 3, 4)}
         past_index = e.icmp("uge", index, v["records"])
         past_offset = e.bin("and", e.icmp("ne", v["stride"], zero), e.icmp("uge", offset, v["stride"]))
         past = e.bin("or", past_index, e.bin("and", check[0], past_offset))
         past = e.select(check[2], e.icmp("eq", v["records"], zero), past)
-        low = e.select(check[3], v["base"], zero)
-        high = e.select(check[3], e.bin("add", v["base"], v["records"]), e.select(past, zero, top))
+        past = e.select(check[4], e.const(0, 1), past)
+        low = e.select(check[3], v["low"], zero)
+        high = e.select(check[3], e.bin("add", v["low"], v["records"]), e.select(past, zero, top))
         return low, high
 
     def unmodelled_if(self, cond: Value) -> None:
@@ -454,7 +501,7 @@ class LaneHandler(Handler):
 
     def move_memory(self) -> bool:
         """A row that only moves whole registers from or to memory: the helper works on the register file."""
-        if self.form.dpp is not None or not self.form.segment or self.facts.is_typed:
+        if self.form.dpp is not None or not self.form.segment or self.facts.is_typed or self.form.slot("to lds") >= 0:
             return False
         if not all(map(self._is_move, self.sem.body)):
             return False

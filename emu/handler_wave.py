@@ -133,7 +133,8 @@ class WaveHandler(Handler):
         e = self.e
         offset = e.sext(self.scalar("at offset", 32), 64)
         if self.form.slot("at soffset") >= 0:
-            offset = e.bin("add", offset, e.zext(self.scalar("at soffset", 32), 64))
+            moved = e.zext(self.scalar("at soffset", 32), 64)
+            offset = e.bin("add", offset, e.bin("mul", moved, e.const(self.constants["at scale"], 64)))
         return offset
 
     def load_memory(self, x: Load, addr: Value) -> Value:

@@ -12,6 +12,7 @@ from stuntgpu.emu.handler_base import Function
 from stuntgpu.emu.handler_lane import LaneHandler
 from stuntgpu.emu.handler_loop import LoopHandler
 from stuntgpu.emu.handler_matrix import MatrixHandler
+from stuntgpu.emu.handler_mfma import MfmaHandler
 from stuntgpu.emu.handler_wave import WaveHandler
 from stuntgpu.emu.lower import NotVector
 from stuntgpu.emu.lower_text import Host
@@ -23,6 +24,8 @@ _RARE = '!0 = !{!"branch_weights", i32 1, i32 2000}'
 def build(form: Form, host: Host) -> Function:
     """The handler of a form. Raises Unmodelled."""
     facts = row(form.arch, form.name)
+    if facts.is_matrix and form.name.startswith(("V_MFMA_", "V_SMFMAC_")):
+        return MfmaHandler(form, facts.sem, host).function()
     if facts.is_matrix:
         return MatrixHandler(form, facts.sem, host).function()
     if facts.sem.scope == "wave":

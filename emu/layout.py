@@ -12,7 +12,7 @@ RECORD_BYTES = 64
 SCC, MODE, NEXT, LEFT, FROM, PC, CODE = 1024, 1028, 1032, 1040, 1048, 1056, 1064
 FAULT_KIND, HELPERS, LDS, SCRATCH_VA = 1088, 1144, 1096, 1112
 VGPR_BASE = 4096
-N_VGPR_SLOTS = 260  # 256 and four that only the program builder names
+N_VGPR_SLOTS = 516  # VGPRs, AccVGPRs, and four that only the program builder names
 SINK = 240  # operand number whose registers swallow writes to NULL
 VCC, EXEC = 106 * 4, 126 * 4
 
@@ -29,7 +29,8 @@ SIZES = (1, 2, 4, 8, 12, 16)
 RESOLVE = {"global": 84, "flat": 85, "scratch": 86, "lds": 87}
 HWREG, SET_HWREG, WMMA, SETTLE = 88, 89, 90, 91
 STORE_PAIR = {4: 92, 8: 93}
-MESSAGE, BARRIER_ACTION, BARRIER_STATE, TYPED_LOAD, TYPED_STORE, TRANSPOSE = 94, 95, 96, 97, 98, 99
+MESSAGE, BARRIER_ACTION, BARRIER_STATE, TYPED_LOAD, TYPED_STORE = 94, 95, 96, 97, 98
+TRANSPOSE, MFMA = 99, 100
 #: Actions of the barrier helper, in the C core's order.
 BARRIER_ACTIONS = ("barrier_signal", "barrier_init", "barrier_join", "barrier_leave")
 

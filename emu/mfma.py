@@ -6,14 +6,16 @@ of f32 inputs are looked at, and FP16_OVFL by F8F6F4, whose results then stay fi
 integers wrap to 32 bits. XF32 rounds its inputs to ten fraction bits (nearest even) first. EXEC is ignored.
 
 Layout: an instruction has `blocks` products of M x K by K x N, M = N. Lane L holds row (of A) or column
-(of B) L % M; L / M counts blocks first, then groups of k, and the lane's elements are the consecutive k of its
-group. Element (i, j) of D and C lies where `Shape.place` says.
+(of B) L % M; L / M counts blocks first, then groups of k. What 128 bits of a lane hold are consecutive k, group
+after group, then the next 128 bits of all groups; elements below eight bits are consecutive in the whole lane.
+Element (i, j) of D and C lies where `Shape.place` says.
 Sparse A (SMFMAC) keeps two of four neighbouring k; two bits of SRC2 for each kept element say which.
-F8F6F4: formats by CBSZ and BLGP; a scaled product is times 2 ** (sa - 127) * 2 ** (sb - 127), where the scale
-bytes come from the lane that holds the elements; a scale of 255 is no number.
+F8F6F4: formats by CBSZ and BLGP; a scaled product is times 2 ** (sa - 127) * 2 ** (sb - 127): one scale byte for 32
+neighbouring k, in the lane of that row and group; a scale of 255 is no number.
 
 Source:  README "Hardware facts" of the ISA facts (MFMA layouts, MFMA_SCALE); the manuals' chapters on matrix
-         arithmetic for denormals, overflow and scales; the vendor's matrix instruction calculator for broadcasts (CBSZ, ABID, BLGP), indices of SMFMAC and the 4x4x4 F64 layout; the XF32 type
+         arithmetic for denormals, overflow, scales and sparse layouts; the ROCm blog "Matrix Core Programming on
+         AMD CDNA3 and CDNA4" for the layout of F8; the vendor's matrix instruction calculator for broadcasts (CBSZ, ABID, BLGP), indices of SMFMAC and the 4x4x4 F64 layout; the XF32 type
          of its rocWMMA library for the rounding.
 """
 
@@ -45,7 +47,7 @@ _BITS: Mapping[str, int] = {
     "f32": 32, "xf32": 32, "f64": 64, "f16": 16, "bf16": 16, "i8": 8, "fp8": 8, "bf8": 8, "fp6": 6, "bf6": 6, "fp4": 4,
 }  # fmt: skip
 #: CBSZ and BLGP of F8F6F4.
-_FORMATS = ("fp8", "bf8", "fp6", "bf6", "fp4")
+FIELD_FORMATS = ("fp8", "bf8", "fp6", "bf6", "fp4")
 
 Matrix = list[list[int]]
 
@@ -75,6 +77,13 @@ class Shape:
     def lane(self, block: int, row: int, group: int) -> int:
         """Lane of a row of A or column of B."""
         return row + self.size * (block + self.blocks * group)
+
+    def held(self, k: int, bits: int) -> tuple[int, int]:
+        """(group, element inside the lane) of a k, for dense elements of `bits`."""
+        chunk = self.per_lane if bits < 8 else min(self.per_lane, 128 // bits)
+        number, rest = divmod(k, chunk * self.groups)
+        group, inside = divmod(rest, chunk)
+        return group, number * chunk + inside
 
     def place(self, block: int, i: int, j: int) -> tuple[int, int]:
         """(element number inside the lane, lane) of D[i][j]."""
@@ -113,10 +122,13 @@ def mfma(w: Wave, inst: Inst, operands: tuple[Operand, ...]) -> None:
     env = _KEEP if shape.a else sf.Env(saturate=w.mode.f16.saturate)
     done = []
     for block, i, j in _cells(shape):
-        x, steps = _start(w, accumulator, shape, block, i, j), _steps(w, inst, shape, role, (block, i, j))
-        for lane_a, e, lane_b, f in steps:
-            power = scales[0][lane_a], scales[1][lane_b]
-            x = _step(shape, source_a[lane_a][e], source_b[lane_b][f], x, power, env)
+        x, from_block = _start(w, accumulator, shape, block, i, j), _broadcast(inst, shape, block)
+        for k, group, e in _terms(w, inst, shape, role, i, _BITS[a]):
+            of_b, f = shape.held(k, _BITS[b])
+            scaled = k // shape.per_lane
+            power = scales[0][shape.lane(block, i, scaled)], scales[1][shape.lane(block, j, scaled)]
+            first, second = source_a[shape.lane(from_block, i, group)][e], source_b[shape.lane(block, j, of_b)][f]
+            x = _step(shape, first, second, x, power, env)
         done.append((shape.place(block, i, j), x))
     for at, x in done:
         _store(w, role["D0"], shape, at, x)
@@ -128,21 +140,15 @@ def _cells(shape: Shape) -> Iterator[tuple[int, int, int]]:
     )
 
 
-Step = tuple[int, int, int, int]  # lane and element of A, lane and element of B
-
-
-def _steps(w: Wave, inst: Inst, shape: Shape, role: Mapping[str, Operand], cell: tuple[int, int, int]) -> Iterator[Step]:
-    """The products of one cell in ascending k."""
-    block, i, j = cell
-    from_block = _broadcast(inst, shape, block)
+def _terms(w: Wave, inst: Inst, shape: Shape, role: Mapping[str, Operand], i: int, bits: int) -> Iterator[tuple[int, int, int]]:
+    """(k, group, element) of what row i of A holds, in ascending k."""
+    if not shape.sparse:
+        yield from ((k, *shape.held(k, bits)) for k in range(shape.k))
+        return
     for group in range(shape.groups):
-        lane_a, lane_b = shape.lane(from_block, i, group), shape.lane(block, j, group)
-        if not shape.sparse:
-            yield from ((lane_a, e, lane_b, e) for e in range(shape.per_lane))
-            continue
-        positions = w.vgprs[register(role["S2"])][lane_a] >> _index_set(inst, shape)
+        positions = w.vgprs[register(role["S2"])][shape.lane(0, i, group)] >> _index_set(inst, shape)
         for e in range(shape.per_lane // 2):
-            yield lane_a, e, lane_b, 4 * (e // 2) + (positions >> 2 * e & 3)
+            yield group * shape.per_lane + 4 * (e // 2) + (positions >> 2 * e & 3), group, e
 
 
 # ---------------------------------------------------------------- fields
@@ -152,9 +158,9 @@ def _formats(inst: Inst, shape: Shape) -> tuple[str, str]:
     if shape.a:
         return shape.a, shape.b
     a, b = inst.fields["CBSZ"], inst.fields["BLGP"]
-    if max(a, b) >= len(_FORMATS):
+    if max(a, b) >= len(FIELD_FORMATS):
         raise Unmodelled(inst.arch, f"{inst.name} with format {max(a, b)}", "emu/mfma.py")
-    return _FORMATS[a], _FORMATS[b]
+    return FIELD_FORMATS[a], FIELD_FORMATS[b]
 
 
 def _broadcast(inst: Inst, shape: Shape, block: int) -> int:

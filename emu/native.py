@@ -43,7 +43,7 @@ RESIDENT_WAVES = 2048  # at most, of a launch and thread
 _PROGRAMS_PER_SIGNATURE = 8
 
 #: Bits of MODE that programs are compiled for.
-MODE_MASK = 0xFF | 1 << state.MODE_FP16_OVFL
+MODE_MASK = 0xFF | 1 << state.MODE_FP16_OVFL | 1 << state.MODE_GPR_INDEX | 1 << state.MODE_VSKIP
 
 _ACCESS = {layout.ACCESS_READ: "read", layout.ACCESS_WRITE: "write", layout.ACCESS_ATOMIC: "atomic"}
 
@@ -394,7 +394,7 @@ def _seeded(seed: int, number: int) -> int:
 
 def _vgprs(w: CWave) -> ctypes.Array[ctypes.c_uint32]:
     """[VGPR number * lanes + lane]."""
-    n = state.N_VGPRS * w.lanes
+    n = 2 * state.N_VGPRS * w.lanes
     kind: type[ctypes.Array[ctypes.c_uint32]] = ctypes.c_uint32 * n
     return kind.from_address(ctypes.addressof(w) + layout.VGPR_BASE)
 
@@ -417,8 +417,9 @@ def _put(vgprs: ctypes.Array[ctypes.c_uint32], at: int, values: Sequence[int]) -
 def _read_final(row: state.Wavefront, w: CWave, vgprs: ctypes.Array[ctypes.c_uint32]) -> state.WaveFinal:
     n, lanes = state.VCC_LO, w.lanes
     flat = vgprs[:]
+    columns = [tuple(flat[i * lanes : (i + 1) * lanes]) for i in range(state.N_VGPRS + row.n_accvgprs)]
     exec_mask = w.s[state.EXEC_LO] | (w.s[state.EXEC_HI] << 32 if lanes == 64 else 0)
     return state.WaveFinal(
-        exec_mask, tuple(w.s[:n]), tuple(tuple(flat[i * lanes : (i + 1) * lanes]) for i in range(state.N_VGPRS)),
+        exec_mask, tuple(w.s[:n]), tuple(columns[:state.N_VGPRS]),
         w.s[state.VCC_LO] | w.s[state.VCC_HI] << 32, w.scc, w.s[row.m0], w.mode,
-        ctypes.string_at(w.lds, w.lds_size))
+        ctypes.string_at(w.lds, w.lds_size), tuple(columns[state.N_VGPRS:]))

@@ -14,7 +14,7 @@ from dataclasses import replace
 
 from stuntgpu.emu import softfloat as sf
 from stuntgpu.emu import state
-from stuntgpu.emu.state import following, register
+from stuntgpu.emu.state import PAD_SIGN, PRESERVE, following, register, sdwa_part
 from stuntgpu.emu.wave import Wave
 from stuntgpu.isa.errors import Unmodelled
 from stuntgpu.isa.inst import WHOLE, Inst, Kind, Operand
@@ -109,18 +109,11 @@ def _vgpr_fetch(op: Operand) -> LaneFetch:
     return fetch
 
 
-def part(select: int) -> tuple[int, int]:
-    """(lowest bit, width) of an SDWA selection."""
-    if select == WHOLE:
-        return 0, 32
-    return (8 * select, 8) if select < 4 else (16 * (select - 4), 16)
-
-
 def _sdwa_source(op: Operand) -> list[Change]:
     """SDWA's selection of a source: a part of its register, extended to the operand's width."""
     if op.role not in ("S0", "S1") or (op.select == WHOLE and not op.sext):
         return []
-    lo, width = part(op.select)
+    lo, width = sdwa_part(op.select)
     mask, sign = (1 << width) - 1, 1 << (width - 1)
     whole = (1 << op.bits) - 1
     if not op.sext:
@@ -194,13 +187,9 @@ def _half_store(reg: int, shift: int) -> LaneStore:
     return store_half
 
 
-#: DST_UNUSED of SDWA.
-PAD_ZERO, PAD_SIGN, PRESERVE = range(3)
-
-
 def _sdwa_store(reg: int, op: Operand) -> LaneStore:
     """A result's low bits go to one part of the register; the rest is zero, the sign above it, or kept."""
-    lo, width = part(op.select)
+    lo, width = sdwa_part(op.select)
     mask, sign = (1 << width) - 1, 1 << (width - 1)
 
     def store_part(w: Wave, values: Mapping[int, int]) -> None:

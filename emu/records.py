@@ -38,7 +38,7 @@ _C_HANDLERS = {
 }  # fmt: skip
 
 #: VGPR slot beyond the architectural ones: holds half of a VOPD pair for a moment.
-_TEMPORARY = 256
+_TEMPORARY = 2 * state.N_VGPRS
 
 
 @dataclass(frozen=True, slots=True)
@@ -110,14 +110,14 @@ def bind_copy(like: Form, source: int, target: int) -> Bound:
 def registers_used(b: Bound) -> int:
     """1 + the highest VGPR number the record can touch."""
     form, facts = b.form, row(b.form.arch, b.form.name)
-    stride, used = layout.vgpr_stride(form.lanes), 0
+    stride, used, file = layout.vgpr_stride(form.lanes), 0, state.n_vector_registers(form.arch)
     for s, value in zip(form.slots, b.values, strict=True):
         if s.kind == "v":
-            n = 8 if facts.is_matrix else -(-s.bits // 32)
-            used = max(used, (value - layout.VGPR_BASE) // stride + n)
+            n = -(-s.bits // 32)
+            used = max(used, (value - layout.VGPR_BASE) // stride + n, state.N_VGPRS if s.index_bit is not None else 0)
         elif s.kind == "n" and s.name in ("SRC0", "SRC1", "SRC2", "VDST"):
             used = max(used, state.N_VGPRS if facts.is_relative else value + 1)
-    return min(used, state.N_VGPRS)
+    return min(used, file)
 
 
 def _touches(a: Inst, b: Inst) -> bool:

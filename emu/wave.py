@@ -15,9 +15,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 
 from stuntgpu.emu import address as at
-from stuntgpu.emu import formats
+from stuntgpu.emu import formats, state
 from stuntgpu.emu import softfloat as sf
-from stuntgpu.emu import state
 from stuntgpu.emu.faults import KernelFault
 from stuntgpu.emu.memory import READ, WRITE, AddressSpace
 from stuntgpu.isa.abi.targets import SCRATCH_APERTURE

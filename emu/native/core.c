@@ -582,7 +582,8 @@ static const u8 HW_REGISTERS[N_BANKS][64] = {
                [20] = HW_FLAT_SCR_LO, [21] = HW_FLAT_SCR_HI, [29] = HW_CYCLES_20},
     [GFX12] = {[1] = HW_MODE, [2] = HW_STATUS, [4] = HW_STATE_PRIV, [17] = HW_ZERO, [18] = HW_TRAPSTS, [19] = HW_ZERO,
                [20] = HW_FLAT_SCR_LO, [21] = HW_FLAT_SCR_HI, [29] = HW_CYCLES_LO, [30] = HW_CYCLES_HI},
-    [GFX9] = {[1] = HW_MODE, [2] = HW_STATUS, [3] = HW_TRAPSTS, [7] = HW_IB_STS, [15] = HW_SH_MEM_BASES},
+    [GFX9] = {[1] = HW_MODE, [2] = HW_STATUS, [3] = HW_TRAPSTS, [7] = HW_IB_STS, [15] = HW_SH_MEM_BASES,
+              [29] = HW_CYCLES_LO, [30] = HW_CYCLES_HI},
 };
 /* DX10_CLAMP and IEEE: GFX12 behaves as if they were set, and unset. */
 enum { DX10_CLAMP = 1 << 8, IEEE = 1 << 9, GET_REALTIME = 131 };

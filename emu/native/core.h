@@ -13,6 +13,7 @@ typedef uint8_t u8;
 typedef uint16_t u16;
 typedef uint32_t u32;
 typedef uint64_t u64;
+typedef int16_t i16;
 typedef int32_t i32;
 typedef int64_t i64;
 
@@ -73,7 +74,7 @@ enum { ACCESS_READ = 1, ACCESS_WRITE = 2, ACCESS_ATOMIC = 3 };
 enum { WAVE_READY = 0, WAVE_AT_BARRIER = 1, WAVE_ENDED = 2, WAVE_HALTED = 3, WAVE_AT_SPLIT = 4 };
 
 enum { N_RECENT = 4, N_BARRIERS = 32 };
-enum { VGPR_BASE = 4096, N_VGPR_SLOTS = 260, SINK = 240, EXEC_NO = 126, VCC_NO = 106 };
+enum { VGPR_BASE = 4096, N_VGPR_SLOTS = 516, SINK = 240, EXEC_NO = 126, VCC_NO = 106 };
 
 /* Split barriers by number: named ones from 1, -1 (workgroup) and -2 (trap) at the end. */
 typedef struct {
@@ -128,6 +129,7 @@ int sg_buffer_bytes(Wave *w, const u64 *range, u8 *bytes, u32 lane, u64 address,
 int sg_typed_load(Wave *w, u64 exec, u64 spec, const u64 *address, const u64 *range, u32 *data);
 int sg_typed_store(Wave *w, u64 exec, u64 spec, const u64 *address, const u64 *range, u32 *data);
 void sg_transpose(Wave *w, u64 exec, u32 *data, u32 registers, u32 element_bits, u32 sharing);
+void sg_mfma(Wave *w, u64 word, u32 *d, const u32 *a, const u32 *b, const u32 *c, const u32 *scale_a, const u32 *scale_b);
 void sg_barrier(Wave *w, u32 action, i32 number, u32 count);
 u32 sg_barrier_state(Wave *w, i32 number);
 u64 sg_message(Wave *w, const Record *r, u32 number);

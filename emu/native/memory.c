@@ -574,5 +574,5 @@ const void *const sg_helpers[] = {
     /* 88 */ (void *)sg_hwreg, (void *)sg_set_hwreg, (void *)sg_wmma_nan, (void *)settle,
     /* 92 */ (void *)store_pair_4, (void *)store_pair_8, (void *)sg_message,
     /* 95 */ (void *)sg_barrier, (void *)sg_barrier_state, (void *)sg_typed_load, (void *)sg_typed_store,
-    /* 99 */ (void *)sg_transpose,
+    /* 99 */ (void *)sg_transpose, (void *)sg_mfma,
 };

@@ -1,11 +1,13 @@
-"""One wave of CDNA from assembly text, for tests."""
+"""One wave of CDNA from assembly text, on both tiers, for tests."""
 
 from __future__ import annotations
 
 import ctypes
 from collections.abc import Mapping, Sequence
+from dataclasses import fields
 
 from stuntgpu.emu.memory import AddressSpace
+from stuntgpu.emu.native import Native
 from stuntgpu.emu.reference import Reference
 from stuntgpu.emu.state import GOLDEN_MODE, WaveFinal, WaveInit
 from stuntgpu.isa.asm import assemble
@@ -19,14 +21,15 @@ Values = int | Sequence[int]
 
 
 class Bench:
-    """Code, 16 KiB of data at DATA (bytes 0, 1, 2 ... 255, 0 ...) and scratch."""
+    """Code, 16 KiB of data at DATA (bytes 0, 1, 2 ... 255, 0 ...) and scratch. Every run is one of the native
+    tier, then one of the reference from the same memory; they must agree."""
 
     def __init__(self, arch: str = "gfx950") -> None:
-        self.arch, self.reference, self.space = arch, Reference(arch), AddressSpace()
+        self.arch, self.tiers, self.space = arch, (Native(arch), Reference(arch)), AddressSpace()
         self.data = self._map(DATA, DATA_BYTES)
         self.data[:] = bytes(i & 0xFF for i in range(DATA_BYTES))
         self._code = self._map(CODE, 0x1000)
-        self._map(SCRATCH, SCRATCH_LANE_BYTES * LANES)
+        self.scratch = self._map(SCRATCH, SCRATCH_LANE_BYTES * LANES)
 
     def _map(self, va: int, size: int) -> ctypes.Array[ctypes.c_char]:
         block = (ctypes.c_char * size)()
@@ -39,10 +42,35 @@ class Bench:
         self.space.write(CODE, assemble(self.arch, text + "\ns_endpgm"))
         columns = {r: [x] * LANES if isinstance(x, int) else list(x) for r, x in (v or {}).items()}
         init = WaveInit(exec_mask, dict(s or {}), columns, vcc=vcc, m0=m0, mode=mode)
-        return self.reference.run_wave(self.space, CODE, init, LANES, LDS_BYTES, SCRATCH, SCRATCH_LANE_BYTES * LANES)
+        before, found = self.memory, []
+        for tier in self.tiers:
+            self.data[:], self.scratch[:] = before
+            final = tier.run_wave(self.space, CODE, init, LANES, LDS_BYTES, SCRATCH, SCRATCH_LANE_BYTES * LANES)
+            found.append((final, self.memory))
+        (native, native_memory), (final, memory) = found
+        assert native == final, differences(native, final)
+        assert native_memory == memory
+        return final
+
+    @property
+    def memory(self) -> tuple[bytes, bytes]:
+        """Data and scratch."""
+        return bytes(self.data[:]), bytes(self.scratch[:])
 
     def words(self, va: int, count: int) -> list[int]:
         return [int.from_bytes(self.space.read(va + 4 * i, 4), "little") for i in range(count)]
+
+
+def differences(native: WaveFinal, reference: WaveFinal) -> str:
+    """Where two ends of a wave differ, shortly."""
+    out = []
+    for f in fields(WaveFinal):
+        a, b = getattr(native, f.name), getattr(reference, f.name)
+        if isinstance(a, tuple):
+            out += [f"{f.name}[{i}]: native {x}, reference {y}" for i, (x, y) in enumerate(zip(a, b, strict=True)) if x != y]
+        elif a != b:
+            out.append(f"{f.name}: native {a}, reference {b}")
+    return "\n".join(out[:4])
 
 
 def pair(value: int) -> dict[int, int]:
