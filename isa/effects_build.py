@@ -32,7 +32,7 @@ BARRIERS = {
 }  # fmt: skip
 IMAGES = ("MIMG", "VIMAGE", "VSAMPLE")
 #: Instructions on the data share of the whole device.
-GDS_NAMES = ("DS_GWS_", "DS_ORDERED_COUNT")
+GDS_NAMES = ("DS_GWS_", "DS_ORDERED_COUNT", "DS_ADD_GS_REG_RTN", "DS_SUB_GS_REG_RTN")
 #: Fields that number registers -> the field names that place can have.
 NUMBER_FIELDS = {
     "SRC0": ("VSRC0", "SRC0", "SSRC0", "ADDR"), "SRC1": ("SRC1", "VSRC1", "SSRC1", "DATA0"), "SRC2": ("SRC2", "DATA1"),
@@ -184,8 +184,10 @@ class _Builder:
                 yield from self.find.source(op, self.own, use=Use.KEPT)
         elif not self.to_lds and self.stores(name):
             count = -(-written.width // 32)
-            rest = ((1 << written.width) - 1) & ~written.must
-            yield from self.find.source(op, self.own, use=Use.KEPT, bits=rest & spread(1, count))
+            must = 0 if self.dpp_keeps_lanes() else written.must
+            rest = ((1 << written.width) - 1) & spread(1, count) & ~must
+            if rest:
+                yield from self.find.source(op, self.own, use=Use.KEPT, bits=rest)
 
     def kept_lanes(self, row: Row) -> Iterator[Access]:
         """Destinations that may stay, whole or in part: written on some paths only; lanes that DPP leaves out;
@@ -362,13 +364,18 @@ class _Builder:
             uses = reads or writes
             known = space != "FORMAT" and all(u.many for u in uses)
             size = sum(u.bits * u.many for u in uses) // 8 if known else None
-            where = "lds" if space == "LDS" else segment(self.inst) or "lds"
+            where = self.data_share if space == "LDS" else segment(self.inst) or "lds"
             atomic = self.is_atomic and bool(reads) and bool(writes)
             yield Memory(where, bool(reads), bool(writes), size, lanes, atomic, atomic and self.returns(row),
                          any(u.certain for u in uses))
         if self.to_lds:
             loaded = sum(u.bits for u in found.get(("MEM", False), ())) // 8
             yield Memory("lds", False, True, loaded or None, lanes)
+
+    @property
+    def data_share(self) -> str:
+        """A bit of DS instructions chooses the data share of the whole device."""
+        return "gds" if self.inst.fields.get("GDS") else "lds"
 
     def returns(self, row: Row) -> bool:
         name = next((n for n in ("RETURN_DATA", "SDATA", "D0") if n in row.writes), "")
@@ -393,7 +400,7 @@ class _Builder:
 
     def listed_operand(self, op: Operand, written: bool) -> Iterator[Access]:
         f, name = self.inst.fields, self.inst.name
-        if op.role == "VDATA" and self.inst.base in IMAGES:
+        if op.role in ("VDATA", "DATA", "RETURN_DATA") and self.inst.base in IMAGES:
             op = replace(op, bits=32 * image_data_registers(name, f.get("DMASK", 0), f.get("D16", 0), f.get("TFE", 0)))
         if written and op.role == "RETURN_DATA" and self.inst.base in IMAGES and not self.image_returns():
             return
@@ -433,7 +440,7 @@ class _Builder:
             atomic, loads = self.is_atomic, bool(roles & {"VDATA", "RETURN_DATA", "SDATA"})
             yield Memory(segment(self.inst), loads or atomic, not loads or atomic, None, self.own, atomic, loads and atomic)
         elif base in ("DS", "VDS", "LDSDIR", "VDSDIR"):
-            yield Memory("lds", True, base in ("DS", "VDS"), None, self.own)
+            yield Memory(self.data_share, True, base in ("DS", "VDS"), None, self.own)
 
     # ---- the rest
 
@@ -442,8 +449,19 @@ class _Builder:
         for extra in extras(self.inst.name):
             for what in extra.writes if written else extra.reads:
                 yield from self.beyond_one(extra, what)
-        if self.to_lds and not written:
+        by_m0 = self.to_lds or (self.data_share == "gds" and not extras(self.inst.name))
+        if by_m0 and not written:  # where in LDS; base and size of GDS
             yield from self.find.scalar(self.arch.m0, 1, use=Use.ADDRESS, role="M0")
+        yield from self.status_word(written)
+
+    def status_word(self, written: bool) -> Iterator[Access]:
+        """TFE of buffers: one more register after the data, given a value when a page is missing."""
+        op = next((o for o in self.find.operands if o.field == "VDATA" and o.is_written), None)
+        if op is None or not self.inst.fields.get("TFE") or segment(self.inst) != "buffer" or self.to_lds:
+            return
+        status = replace(op, reg=op.reg + -(-op.bits // 32), bits=32, role="STATUS")
+        use = Use.VALUE if written else Use.KEPT
+        yield from self.find.source(status, self.own, use=use, certain=not written)
 
     def beyond_one(self, extra: Extra, what: str) -> Iterator[Access]:
         find, a = self.find, self.arch
@@ -472,9 +490,9 @@ class _Builder:
             return (Flow.INDIRECT_CALL if links and name.startswith("S_SWAPPC") else Flow.INDIRECT), None
         offset = self.inst.fields["SIMM16"]
         distance = 4 + 4 * (offset - (offset >> 15 << 16))
-        if links:
-            return Flow.CALL, distance
-        return Flow.COND_BRANCH if "cond_branch" in flags else Flow.BRANCH, distance
+        if "cond_branch" in flags:
+            return Flow.COND_BRANCH, distance
+        return Flow.CALL if links else Flow.BRANCH, distance
 
     def barrier(self) -> str:
         actions = self.row.actions if self.row is not None else ()

@@ -39,7 +39,7 @@ EXTRAS = (
     Extra("S_PREFETCH_(INST|DATA)_PC_REL", ("PC",), (), "the address is relative to the PC"),
     Extra("S_ALLOC_VGPR", ("S0",), (), "how many VGPRs are wanted"),
     Extra("S_RFE_RESTORE_B64", ("S1",), (), "state of the trap handler to restore"),
-    Extra("DS_GWS_.*|DS_ORDERED_COUNT", ("M0",), (), "M0 holds the resource's number"),
+    Extra("DS_GWS_.*|DS_ORDERED_COUNT|DS_(ADD|SUB)_GS_REG_RTN", ("M0",), (), "M0 holds the resource's number"),
 )  # fmt: skip
 
 
