@@ -56,6 +56,7 @@ class Registers:
 
 
 A, B, C, INDEX, D = 64, 96, 128, 10, 192
+Place = tuple[int, int, int, int]
 
 
 def fill(target: str, shape: mfma.Shape, seed: int) -> tuple[Registers, list[list[list[int]]]]:
@@ -69,11 +70,13 @@ def fill(target: str, shape: mfma.Shape, seed: int) -> tuple[Registers, list[lis
         c = [[rng.randint(-9, 9) for _ in range(n)] for _ in range(n)]
         for i in range(n):
             for k in range(shape.k):
-                group, e = divmod(k, shape.per_lane)
-                lane, bits = shape.lane(block, i, group), mfma._BITS[shape.b]
-                regs.put(B, lane, bits * e, bits, encoded(target, shape.b, b[k][i]))
+                bits = mfma._BITS[shape.b]
+                group, e = shape.held(k, bits)
+                regs.put(B, shape.lane(block, i, group), bits * e, bits, encoded(target, shape.b, b[k][i]))
                 if not shape.sparse:
-                    regs.put(A, lane, mfma._BITS[shape.a] * e, mfma._BITS[shape.a], encoded(target, shape.a, a[i][k]))
+                    bits = mfma._BITS[shape.a]
+                    group, e = shape.held(k, bits)
+                    regs.put(A, shape.lane(block, i, group), bits * e, bits, encoded(target, shape.a, a[i][k]))
             if shape.sparse:
                 sparse_row(target, shape, regs, rng, i, a[i])
             for j in range(n):
@@ -151,6 +154,40 @@ def test_f8f6f4_formats_by_field(a: int, b: int) -> None:
             assert result(chosen, out.vgprs, 0, i, j) == want[0][i][j]
 
 
+@pytest.mark.parametrize(
+    ("name", "fields", "a", "b", "element"),
+    [  # (register, lane, bit, one) of A and of B at the same k; row and column of D
+        ("v_mfma_f32_16x16x32_f16", "", (1, 17, 16, 0x3C00), (1, 18, 16, 0x3C00), (1, 2)),  # k = 11
+        ("v_mfma_f32_16x16x128_f8f6f4", "cbsz:0 blgp:4", (4, 16, 0, 0x38), (2, 32 + 5, 0, 2), (0, 5)),  # k = 80
+        ("v_mfma_f32_32x32x64_f8f6f4", "cbsz:4 blgp:0", (2, 3, 8, 2), (4, 7, 16, 0x38), (3, 7)),  # k = 18 and 34: apart
+        ("v_mfma_f32_32x32x64_f8f6f4", "cbsz:2 blgp:4", (3, 33, 0, 8), (2, 32, 0, 2), (1, 0)),  # k = 48
+        ("v_mfma_f32_4x4x4_16b_f16", "", (1, 4 * 9 + 1, 0, 0x3C00), (1, 4 * 9 + 2, 0, 0x3C00), (1, 4 * 9 + 2)),
+    ],
+)  # fmt: skip
+def test_known_places_meet_at_one_k(name: str, fields: str, a: Place, b: Place, element: tuple[int, int]) -> None:
+    bench, regs = BENCHES["gfx950"], Registers()
+    for first, (register, lane, bit, one) in ((A, a), (B, b)):
+        regs.put(first, lane, 32 * register + bit, 16 if "f16" in name else 8, one)
+    sizes = {"cbsz:0 blgp:4": (8, 4), "cbsz:4 blgp:0": (4, 8), "cbsz:2 blgp:4": (6, 4)}.get(fields, (4, 4))
+    if "4x4x4" in name:
+        sizes = (2, 2)
+    n = 16 if "32x32" in name else 4
+    out = bench.run(f"{name} {registers('v', D, 32 * n)}, {registers('v', A, 32 * sizes[0])}, {registers('v', B, 32 * sizes[1])}, 0"
+                    f" {fields}", v=regs.words)
+    nonzero = {(r, lane): x for r in range(n) for lane, x in enumerate(out.vgprs[D + r]) if x}
+    row, column = element
+    want = {} if fields == "cbsz:4 blgp:0" else {(row, column): f32(1.0)}
+    assert nonzero == want
+
+
+def test_sparse_k_meets_the_second_half_of_b() -> None:
+    """16x16x128: A's lane group 2 holds k from 64 on, which B has in its upper four registers of group 0."""
+    v: dict[int, Values] = {A: [0x01 if lane == 32 else 0 for lane in range(LANES)], INDEX: 0,
+                            B + 4: [0x02 if lane == 3 else 0 for lane in range(LANES)]}
+    out = BENCHES["gfx950"].run(f"v_smfmac_i32_16x16x128_i8 v[{D}:{D + 3}], v[{A}:{A + 3}], v[{B}:{B + 7}], v{INDEX}", v=v)
+    assert [(lane, x) for lane, x in enumerate(out.vgprs[D]) if x] == [(3, 2)]
+
+
 # ---------------------------------------------------------------- modifiers
 
 
@@ -184,7 +221,7 @@ def test_f64_negates_by_field() -> None:
     assert sf.to_float(sf.F64, out.vgprs[D][0] | out.vgprs[D + 1][0] << 32) == -8.0 - 1.0
 
 
-def test_scales_come_from_the_lanes_that_hold_the_elements() -> None:
+def test_scales_belong_to_thirty_two_neighbouring_k() -> None:
     """All ones: an element is the sum over four groups of 32 * 2 ** (a of its row's lane + b of its column's)."""
     one = 0x3838_3838
     v: dict[int, Values] = dict.fromkeys((*range(A, A + 8), *range(B, B + 8)), one)
@@ -236,7 +273,7 @@ def test_f32_inputs_follow_mode_and_sums_keep_denormals(mode: int, kept: int) ->
 
 @pytest.mark.parametrize(("mode", "result_bits"), [(0xF0, sf.F32.inf), (0xF0 | 1 << 23, sf.F32.largest)])
 def test_f8f6f4_overflow_follows_mode(mode: int, result_bits: int) -> None:
-    v = {r: 0x7B7B_7B7B for r in (*range(A, A + 8), *range(B, B + 8))} | {2: 254, 3: 254}
+    v = dict.fromkeys((*range(A, A + 8), *range(B, B + 8)), 0x7B7B_7B7B) | {2: 254, 3: 254}
     out = BENCHES["gfx950"].run(
         f"v_mfma_scale_f32_16x16x128_f8f6f4 v[{D}:{D + 3}], v[{A}:{A + 7}], v[{B}:{B + 7}], 0, v2, v3 op_sel_hi:[0,0,0]"
         " cbsz:1 blgp:1", v=v, mode=mode)
