@@ -17,6 +17,7 @@ from functools import lru_cache
 
 from stuntgpu.emu import formats, layout, state
 from stuntgpu.emu.dpp import Dpp, dpp_of
+from stuntgpu.isa.arch import arch
 from stuntgpu.isa.errors import Unmodelled
 from stuntgpu.isa.inst import WHOLE, Inst, Kind, Operand
 from stuntgpu.isa.ir import (
@@ -216,6 +217,9 @@ class Binder:
             raise Unmodelled(inst.arch, f"{inst.name} with TFE or LWE", "emu/forms.py")
         if inst.fields.get("GDS"):
             raise Unmodelled(inst.arch, f"{inst.name} on global data share", "emu/forms.py")
+        transposes = any(isinstance(s, Do) and s.action == "transpose" for s in self.row.sem.body)
+        if transposes and self.lanes != arch(inst.arch).wave_sizes[0]:  # a lane of longer waves has fewer registers
+            raise Unmodelled(inst.arch, f"{inst.name} in waves of {self.lanes}", "emu/forms.py")
         if self.row.is_matrix:
             self.matrix()
         for name in self.row.reads:

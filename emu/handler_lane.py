@@ -58,8 +58,6 @@ class LaneHandler(Handler):
         """The transposition of a row that asks for one, in the registers it just wrote."""
         for s in self.sem.body:
             if isinstance(s, Do) and s.action == "transpose":
-                if self.lanes != arch(self.form.arch).wave_sizes[0]:  # a lane of longer waves has fewer registers
-                    raise Unmodelled(self.form.arch, f"{self.form.name} in waves of {self.lanes}", "emu/handler_lane.py")
                 i = next(k for k, slot in enumerate(self.form.slots) if slot.name.startswith("written "))
                 n = self.form.slots[i].bits // 32
                 counts = ", ".join(f"i32 {x.bits}" for x in (Const(n, 32), *s.args) if isinstance(x, Const))
