@@ -32,8 +32,13 @@ RAW_MODIFIERS = frozenset(
 )
 
 
-#: 16-bit results that go into one half of a register whatever the arch does to the other half else.
-INTO_A_HALF = frozenset(("V_MAD_MIXLO_F16", "V_MAD_MIXHI_F16"))
+#: 16-bit results that leave the other half of their register alone where others clear it: the manuals of CDNA
+#: say so of these, which replaced the LEGACY forms that clear.
+INTO_A_HALF = frozenset(
+    (
+        "V_MAD_MIXLO_F16", "V_MAD_MIXHI_F16", "V_MAD_F16", "V_MAD_U16", "V_MAD_I16", "V_FMA_F16", "V_DIV_FIXUP_F16",
+    )
+)
 
 
 def keeps_upper_half(arch: str, name: str) -> bool:

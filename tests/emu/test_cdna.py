@@ -80,6 +80,11 @@ def test_results_of_sixteen_bits_clear_the_upper_half(bench: Bench) -> None:
     assert out.vgprs[2][0] == 0xFFFF_0000 | f16(2.0)
 
 
+def test_some_results_of_sixteen_bits_keep_the_upper_half(bench: Bench) -> None:
+    out = bench.run("v_fma_f16 v1, v0, v0, v0\nv_fma_legacy_f16 v2, v0, v0, v0", v={0: f16(1.0), 1: 0xFFFF_0000, 2: 0xFFFF_0000})
+    assert (out.vgprs[1][0], out.vgprs[2][0]) == (0xFFFF_0000 | f16(2.0), f16(2.0))
+
+
 def test_op_sel_writes_the_high_half_and_keeps_the_low(bench: Bench) -> None:
     out = bench.run("v_mad_u16 v1, v0, v0, v0 op_sel:[1,0,0,1]", v={0: 0x0003_0002, 1: 0xAAAA_BBBB})
     assert out.vgprs[1][0] == 8 << 16 | 0xBBBB
@@ -179,7 +184,8 @@ def test_scalar_stores_and_atomics(bench: Bench) -> None:
 def test_scalar_scratch_counts_units_of_a_wave(bench: Bench) -> None:
     bench.run("s_mov_b32 s8, 2\ns_scratch_store_dword s4, s[0:1], s8\ns_scratch_store_dword s5, s[0:1], 0x8",
               s=pair(DATA) | {4: 77, 5: 78})
-    assert bench.words(DATA + 2 * 64, 1) == [77] and bench.words(DATA + 8, 1) == [78]
+    assert bench.words(DATA + 2 * 64, 1) == [77]
+    assert bench.words(DATA + 8, 1) == [78]
 
 
 def test_clocks_go_forward(bench: Bench) -> None:
@@ -255,6 +261,12 @@ def test_gpr_index_mode_shifts_register_numbers(bench: Bench) -> None:
                     v={2: 22, 5: 55}, s={0: 3})
     assert (out.vgprs[4][0], out.vgprs[1][0], out.vgprs[20][0]) == (55, 0, 22)
     assert out.mode == GOLDEN_MODE
+
+
+def test_vskip_passes_over_vector_instructions(bench: Bench) -> None:
+    out = bench.run("s_setvskip 1, 0\nv_mov_b32 v1, 7\nds_write_b32 v0, v2\ns_mov_b32 s2, 5\ns_setvskip 0, 0\n"
+                    "v_mov_b32 v3, 9", v={0: 0, 2: 77})
+    assert (out.vgprs[1][0], out.lds[0], out.sgprs[2], out.vgprs[3][0]) == (0, 0, 5, 9)
 
 
 def test_fork_runs_both_sides_with_their_lanes(bench: Bench) -> None:
