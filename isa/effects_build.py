@@ -138,8 +138,8 @@ class _Builder:
     def read_whole(self, row: Row) -> Iterator[Access]:
         """Operands that actions read."""
         for o in self.find.operands:
-            if "wmma" in row.actions and o.is_read:
-                yield from self.find.source(o, self.own, bits=self.matrix_bits(o))
+            if "wmma" in row.actions:
+                yield from self.matrix_operand(o)
             if "transpose" in row.actions and o.is_written:  # lanes that are off take part with what they hold
                 yield from self.find.source(o, Lanes.OTHER, certain=False)
 
@@ -239,7 +239,16 @@ class _Builder:
             return False
         return any(o.role == "D0" and o.fmt.startswith(("f", "bf")) for o in self.find.operands)
 
-    def matrix_bits(self, op: Operand) -> int | None:
+    def matrix_operand(self, op: Operand) -> Iterator[Access]:
+        """What a product reads of an operand; a result in halves of registers keeps the others."""
+        bits = self.matrix_bits(op)
+        if op.is_read:
+            yield from self.find.source(op, self.own, bits=bits)
+        rest = spread(1, -(-op.bits // 32)) & ~bits
+        if op.is_written and rest:
+            yield from self.find.source(op, self.own, use=Use.KEPT, bits=rest)
+
+    def matrix_bits(self, op: Operand) -> int:
         """Bits of a matrix operand; 16-bit sums of which each register holds one lie in one half of it."""
         per_lane = 16 * 16 // self.wave_lanes
         halves = op.role in ("D0", "S2") and op.fmt in ("wmma_dc_f16", "wmma_dc_bf16") and op.bits >= 32 * per_lane
@@ -286,7 +295,7 @@ class _Builder:
         op = None if name == "EXEC" else self.find.find(name, written=True)
         if op is None:
             yield from self.find.mask(self.arch.exec if name == "EXEC" else self.arch.vcc, name, certain=certain)
-        else:
+        elif op.reg < N_SGPRS:  # numbers of no register take no result
             yield from self.find.mask(op.reg, name, field=op.field, certain=certain)
 
     def stores(self, name: str) -> bool:

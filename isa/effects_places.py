@@ -22,6 +22,8 @@ M32 = 0xFFFF_FFFF
 N_SGPRS, N_VGPRS = 128, 256
 VCCZ, EXECZ = 251, 252
 VECTOR_KINDS = {Kind.VGPR: File.VGPR, Kind.AGPR: File.AGPR}
+#: Sources of which SDWA selects a part.
+SELECTED = ("S0", "S1")
 #: DST_UNUSED of SDWA that keeps the rest of the register.
 PRESERVE = 2
 
@@ -138,13 +140,15 @@ class Finder:
             if op.bits == 1 and op.role != "SCC":
                 count = self.mask_registers
             narrow = (0xFFFF << 16 * op.half) if op.bits == 16 else None
+            if op.select != WHOLE and op.role in SELECTED:
+                narrow = selected(op.select)
             yield from self.scalar(op.reg, count, use=use, role=op.role, field=op.field, bits=narrow, certain=certain)
 
     def part(self, op: Operand) -> int:
         """Bits of its registers that a vector operand is."""
         if self.inst.name in RAW_MODIFIERS:
             return (1 << max(32, op.bits)) - 1
-        if op.select != WHOLE:
+        if op.select != WHOLE and op.role in SELECTED:
             return selected(op.select)
         if self.inst.base == "VOP3P" and op.role != "D0":
             pair = (op.bits == 32 and op.fmt.endswith("x2")) or op.fmt == "f32x2"
@@ -159,7 +163,7 @@ class Finder:
         """What storing `width` bits, of which `changed` are new, to an operand writes."""
         file = VECTOR_KINDS.get(op.kind)
         if file is None:
-            if op.kind in (Kind.SGPR, Kind.SPECIAL):
+            if op.kind is Kind.SGPR and op.reg < N_SGPRS:
                 count = self.mask_registers if op.bits == 1 else max(1, -(-op.bits // 32))
                 yield from self.scalar(op.reg, count, role=op.role, field=op.field, certain=certain)
             return
