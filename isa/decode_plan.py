@@ -17,6 +17,7 @@ from dataclasses import dataclass, field
 from functools import cache, cached_property
 from itertools import combinations
 from operator import or_
+from typing import Any
 
 from stuntgpu.isa import shown
 from stuntgpu.isa.arch import Arch, EncodingRow, FieldRow, InstRow, arch
@@ -191,9 +192,9 @@ class Structure:
 # ---------------------------------------------------------------- compiled functions
 
 
-def compiled(source: str, **names: object) -> Callable[..., object]:
+def compiled(source: str, **names: object) -> Callable[..., Any]:
     """The function that `source`, an expression made of table facts only, says."""
-    made: Callable[..., object] = eval(source, names)
+    made: Callable[..., Any] = eval(source, names)
     return made
 
 

@@ -10,8 +10,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable, Iterator
-from io import BufferedIOBase
-from typing import Any
+from typing import Any, BinaryIO, Protocol
 
 from stuntgpu.isa.asm import AsmError, assemble, assemble_one
 from stuntgpu.isa.decode import DecodeError, decode
@@ -19,6 +18,12 @@ from stuntgpu.isa.disasm import disassemble
 
 Convert = Callable[[str], str]
 CHUNK_BYTES = 1 << 16
+
+
+class Readable(Protocol):
+    """A buffered stream of bytes that gives what has arrived."""
+
+    def read1(self, size: int, /) -> bytes: ...
 
 
 class BadField(ValueError):
@@ -74,7 +79,7 @@ def answer(line: bytes, source: str, result: str, convert: Convert) -> dict[str,
         return row | {"error": str(error)}
 
 
-def chunks(stream: BufferedIOBase) -> Iterator[list[bytes]]:
+def chunks(stream: Readable) -> Iterator[list[bytes]]:
     """Complete lines, as many as have arrived; the last one may lack its newline."""
     unfinished: list[bytes] = []
     while chunk := stream.read1(CHUNK_BYTES):
@@ -86,7 +91,7 @@ def chunks(stream: BufferedIOBase) -> Iterator[list[bytes]]:
     yield [b"".join(unfinished)]
 
 
-def run(lines: Iterator[list[bytes]], out: BufferedIOBase, source: str, result: str, convert: Convert) -> None:
+def run(lines: Iterator[list[bytes]], out: BinaryIO, source: str, result: str, convert: Convert) -> None:
     """Answers every line; the output is flushed whenever the input has to be waited for."""
     for group in lines:
         rows = (answer(line, source, result, convert) for line in group if line.strip())
@@ -94,9 +99,9 @@ def run(lines: Iterator[list[bytes]], out: BufferedIOBase, source: str, result: 
         out.flush()
 
 
-def dis(arch: str, stream: BufferedIOBase, out: BufferedIOBase) -> None:
+def dis(arch: str, stream: Readable, out: BinaryIO) -> None:
     run(chunks(stream), out, "hex", "asm", disassembler(arch))
 
 
-def asm(arch: str, stream: BufferedIOBase, out: BufferedIOBase) -> None:
+def asm(arch: str, stream: Readable, out: BinaryIO) -> None:
     run(chunks(stream), out, "asm", "hex", assembler(arch))
