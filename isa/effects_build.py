@@ -456,6 +456,8 @@ class _Builder:
     def beyond(self, written: bool) -> Iterator[Access]:
         """Accesses of reviewed rows."""
         for extra in extras(self.inst.name):
+            if extra.when and not self.inst.fields.get(extra.when):
+                continue
             for what in extra.writes if written else extra.reads:
                 yield from self.beyond_one(extra, what)
         by_m0 = self.to_lds or (self.data_share == "gds" and not extras(self.inst.name))

@@ -15,7 +15,8 @@ class Extra:
     """Instructions whose name matches also read and write these: "M0", "EXEC", "PC", "TTMP" (the first two trap
     temporaries), or the operand of a role.
 
-    why  what hardware does with them, and who says so.
+    why   what hardware does with them, and who says so.
+    when  only with this field set, where there is one.
     """
 
     names: str
@@ -23,6 +24,7 @@ class Extra:
     writes: tuple[str, ...]
     why: str
     certain: bool = True
+    when: str = ""
 
     def applies(self, name: str) -> bool:
         return re.fullmatch(self.names, name) is not None
@@ -33,8 +35,8 @@ EXTRAS = (
     Extra("S_SENDMSG|S_SENDMSGHALT", ("M0",), (), "M0 is the message's data (ISA documents, S_SENDMSG)"),
     Extra("S_TTRACEDATA", ("M0",), (), "M0 is the word that goes to the thread trace"),
     Extra("S_TRAP", ("PC",), ("PC", "TTMP"), "the trap handler gets the PC in ttmp0 and ttmp1", certain=False),
-    Extra("EXP|EXPORT", ("EXEC",), (), "EXEC says which lanes export; M0 is the row of a primitive export"),
-    Extra("EXP|EXPORT", ("M0",), (), "M0 is the row of an export with ROW_EN", certain=False),
+    Extra("EXP|EXPORT", ("EXEC",), (), "EXEC says which lanes export"),
+    Extra("EXP|EXPORT", ("M0",), (), "M0 is the row", when="ROW_EN"),
     Extra("(LDS|DS)_PARAM_LOAD", ("M0",), (), "M0 holds where the parameters lie in LDS and which quads are new"),
     Extra("S_PREFETCH_(INST|DATA)_PC_REL", ("PC",), (), "the address is relative to the PC"),
     Extra("S_ALLOC_VGPR", ("S0",), (), "how many VGPRs are wanted"),
