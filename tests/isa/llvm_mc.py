@@ -5,6 +5,7 @@ Only tests use it, and they skip without it: the project needs no LLVM.
 
 from __future__ import annotations
 
+import os
 import re
 import shutil
 import subprocess
@@ -20,6 +21,10 @@ LINE = re.compile(r"^\s*(.*?)\s*; encoding: \[(.*?)\]", re.MULTILINE)
 COMPLAINT = re.compile(r"^<stdin>:(\d+):\d+: (warning|error): ", re.MULTILINE)
 #: Words after a candidate, so that LLVM (which crashes on a literal cut short) always finds some.
 PADDING, MARK, MARK_TEXT = bytes.fromhex("010080bf") * 6, "0xbc 0x7a 0x80 0xbf", "s_nop 0x7abc"
+
+
+#: Lets a crash end at once, without a stack trace.
+QUIET = {"LLVM_DISABLE_SYMBOLIZATION": "1", "LLVM_DISABLE_CRASH_REPORT": "1"}
 
 
 class Crash(Exception):
@@ -54,7 +59,7 @@ def run(arch: str, lines: Sequence[str], *options: str) -> Answer:
     attributes = ATTRIBUTES[arch]
     command = [tool(), "-triple=amdgcn", f"-mcpu={arch}", "-show-encoding", *options]
     command += [f"-mattr={attributes}"] if attributes else []
-    done = subprocess.run(command, input="\n".join(lines), capture_output=True, text=True, timeout=300, check=False)
+    done = subprocess.run(command, input="\n".join(lines), capture_output=True, text=True, timeout=300, check=False, env=os.environ | QUIET)
     if done.returncode not in (0, 1):
         raise Crash(f"{TOOL} ended with {done.returncode}: {done.stderr[-300:]}")
     said = {kind: frozenset(int(n) - 1 for n, k in COMPLAINT.findall(done.stderr) if k == kind) for kind in ("warning", "error")}
