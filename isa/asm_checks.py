@@ -8,6 +8,7 @@ from stuntgpu.isa.arch import Arch, InstRow
 from stuntgpu.isa.asm_lex import AsmError
 from stuntgpu.isa.asm_names import FIRST_VGPR, LITERAL, constant_name
 from stuntgpu.isa.asm_state import State
+from stuntgpu.isa.errata.encodings import LDS_DIRECT
 
 VALU_BASES = ("VOP1", "VOP2", "VOPC", "VOP3", "VOP3_SDST", "VOP3P")
 SDWA = 249
@@ -39,8 +40,8 @@ def scalar_reads(state: State, row: InstRow) -> Iterable[int]:
 
 
 def is_scalar(target: Arch, number: int) -> bool:
-    """Whether a source number names a scalar value that takes the bus (NULL does not)."""
-    return number < FIRST_VGPR and number != target.null and constant_name(number, 32) is None
+    """Whether a source number names a scalar value that takes the bus (NULL and LDS do not)."""
+    return number < FIRST_VGPR and number not in (target.null, LDS_DIRECT) and constant_name(number, 32) is None
 
 
 def is_dpp_selector(state: State, row: InstRow, number: int) -> bool:

@@ -52,7 +52,7 @@ def mnemonic(target: Arch, row: InstRow, form: str) -> str:
         if form == "sdwa":
             return f"{name}_sdwa"
         if form.startswith("dpp"):
-            return name if row.base == "VOPC" else f"{name}_dpp"
+            return name if row.base == "VOPC" or not row.operands else f"{name}_dpp"
         return f"{name}_e32" if has_long_form(target, row.name) else name
     if row.base in (*LONG_BASES, "VOP3P") and form.startswith("dpp"):
         return f"{name}_e64_dpp"
