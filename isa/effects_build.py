@@ -123,15 +123,12 @@ class _Builder:
             if not use.is_write:
                 yield from self.by_number(use)
         yield from self.read_whole(row)
-        if not (row.reads or row.kept or row.writes or row.registers or row.memory or row.mask_reads):
+        found = row.reads or row.kept or row.writes or row.registers or row.memory or row.mask_reads
+        if not found and "wmma" not in row.actions:
             yield from self.listed(False)  # an action alone: its operands are read by what the row leaves out
         if self.exec is Exec.MASKED:
             yield from self.find.mask(self.arch.exec, "EXEC", use=Use.MASK)
         yield from self.kept_lanes(row)
-        if "transpose" in row.actions:  # lanes that are off give what their registers hold
-            for o in self.find.operands:
-                if o.is_written and o.kind in VECTOR_KINDS:
-                    yield from self.find.source(o, Lanes.ALL, use=Use.KEPT)
         if row.reads_mode or self.modified(row):
             yield self.find.hwreg(self.find.special.mode)
 
@@ -241,21 +238,24 @@ class _Builder:
 
     def matrix_operand(self, op: Operand) -> Iterator[Access]:
         """What a product reads of an operand; a result in halves of registers keeps the others."""
-        bits = self.matrix_bits(op)
+        op, bits = self.matrix_bits(op)
         if op.is_read:
             yield from self.find.source(op, self.own, bits=bits)
         rest = spread(1, -(-op.bits // 32)) & ~bits
         if op.is_written and rest:
             yield from self.find.source(op, self.own, use=Use.KEPT, bits=rest)
 
-    def matrix_bits(self, op: Operand) -> int:
-        """Bits of a matrix operand; 16-bit sums of which each register holds one lie in one half of it."""
+    def matrix_bits(self, op: Operand) -> tuple[Operand, int]:
+        """(a matrix operand as long as waves of this size have it, its bits). 16-bit sums of which each register
+        holds one lie in one half of it."""
+        if op.bits > 32 and op.fmt.startswith(self.find.special.shared) and self.wave_lanes == 64:
+            op = replace(op, bits=op.bits // 2)
         per_lane = 16 * 16 // self.wave_lanes
         halves = op.role in ("D0", "S2") and op.fmt in ("wmma_dc_f16", "wmma_dc_bf16") and op.bits >= 32 * per_lane
         if not halves:
-            return (1 << op.bits) - 1
+            return op, (1 << op.bits) - 1
         half = 0xFFFF << 16 * (self.inst.fields["OP_SEL"] >> 2 & 1)
-        return sum(half << 32 * i for i in range(per_lane))
+        return op, sum(half << 32 * i for i in range(per_lane))
 
     # ---- writes
 
@@ -276,7 +276,8 @@ class _Builder:
         if "wmma" in row.actions:
             for o in self.find.operands:
                 if o.is_written and o.kind in VECTOR_KINDS:
-                    yield from self.find.source(o, self.own, bits=self.matrix_bits(o))
+                    result, bits = self.matrix_bits(o)
+                    yield from self.find.source(result, self.own, bits=bits)
 
     def write_state(self, name: str, written: Written) -> Iterator[Access]:
         find, a, certain = self.find, self.arch, written.must == written.may

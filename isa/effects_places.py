@@ -36,19 +36,21 @@ class Special:
     scc       the register that shows SCC; others: what else can be read there.
     privilege the register with PRIV.
     scratch   FLAT_SCRATCH: hardware register numbers.
+    shared    formats of matrix operands that all lanes of a wave share: waves of 64 lanes have half of the registers.
     """
 
     scc: int
     privilege: int
     scratch: tuple[int, int] | None
     mode: int = 1
+    shared: tuple[str, ...] = ()
 
 
 #: By `Arch.dialect`. CDNA keeps FLAT_SCRATCH in scalar registers that the tables name.
 SPECIALS = {
     "gfx9": Special(scc=2, privilege=2, scratch=None),
-    "gfx11": Special(scc=2, privilege=2, scratch=(20, 21)),
-    "gfx12": Special(scc=4, privilege=4, scratch=(20, 21)),
+    "gfx11": Special(scc=2, privilege=2, scratch=(20, 21), shared=("wmma_dc_",)),
+    "gfx12": Special(scc=4, privilege=4, scratch=(20, 21), shared=("wmma_dc_", "wmma_ab_")),
 }
 
 
