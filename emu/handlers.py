@@ -16,6 +16,7 @@ from stuntgpu.emu.handler_mfma import MfmaHandler
 from stuntgpu.emu.handler_wave import WaveHandler
 from stuntgpu.emu.lower import NotVector
 from stuntgpu.emu.lower_text import Host
+from stuntgpu.isa.ir import For, Semantics, Store, statements
 
 #: Branch weights of the exits that are hardly ever taken.
 _RARE = '!0 = !{!"branch_weights", i32 1, i32 2000}'
@@ -30,12 +31,17 @@ def build(form: Form, host: Host) -> Function:
         return MatrixHandler(form, facts.sem, host).function()
     if facts.sem.scope == "wave":
         return WaveHandler(form, facts.sem, host).function()
-    if facts.is_atomic:
+    if facts.is_atomic or _stores_in_loops(facts.sem):
         return LoopHandler(form, facts.sem, host).function()
     try:
         return LaneHandler(form, facts.sem, host).function()
     except NotVector:
         return LoopHandler(form, facts.sem, host).function()
+
+
+def _stores_in_loops(sem: Semantics) -> bool:
+    """Several stores of a lane come before those of the next."""
+    return any(isinstance(x, Store) for s in statements(sem.body) if isinstance(s, For) for x in statements(s.body))
 
 
 def module(functions: Iterable[Function]) -> str:

@@ -270,7 +270,7 @@ class Wave:
             return self._buffer_load(lane, address, size)
         if self.segment == "flat" and at.in_lds_aperture(address):
             return self._lds_load(address & M32, size)
-        if self.segment in ("flat", "scratch") and at.in_scratch_aperture(address):
+        if self.segment == "scratch" or (self.segment == "flat" and at.in_scratch_aperture(address)):
             return self._scratch_load(lane, address & M32, size)
         return self._read(lane, address, size)
 
@@ -283,7 +283,7 @@ class Wave:
             self._lds_store(address & M32, data)
         elif self.segment == "buffer":
             self._buffer_store(lane, address, data)
-        elif self.segment in ("flat", "scratch") and at.in_scratch_aperture(address):
+        elif self.segment == "scratch" or (self.segment == "flat" and at.in_scratch_aperture(address)):
             self._scratch_store(lane, address & M32, data)
         else:
             self._write(lane, address, data)

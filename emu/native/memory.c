@@ -147,23 +147,24 @@ static u8 *resolve_global(Wave *w, u32 lane, u64 address, u32 size, u32 access) 
   return NULL;
 }
 
-/* Dwords of a lane's scratch are apart: a wider location goes by way of `bounce`, see sg_settle. */
+/* Dwords of a lane's scratch are apart: a location of more than one goes by way of `bounce`, see settle. */
 static u8 *resolve_scratch(Wave *w, u32 lane, u64 address, u32 size, u32 access) {
   u32 offset = (u32)address;
   if (misaligned(w, lane, address, size, access) || scratch_outside(w, lane, offset, size, access))
     return NULL;
-  if (size <= 4)
+  if ((offset & 3) + size <= 4)
     return w->scratch_host + swizzle(w, lane, offset);
-  for (u32 i = 0; i < size; i += 4)
-    memcpy(w->bounce + i, w->scratch_host + swizzle(w, lane, offset + i), 4);
-  w->bounce_size = size, w->bounce_lane = lane, w->bounce_offset = offset;
+  for (u32 i = 0; i < size; i++)
+    w->bounce[i] = w->scratch_host[swizzle(w, lane, offset + i)];
+  if (access != ACCESS_READ)
+    w->bounce_size = size, w->bounce_lane = lane, w->bounce_offset = offset;
   return w->bounce;
 }
 
 /* After a change of a location that sg_resolve_* gave: put it where it belongs. */
 static void settle(Wave *w) {
-  for (u32 i = 0; i < w->bounce_size; i += 4)
-    memcpy(w->scratch_host + swizzle(w, w->bounce_lane, w->bounce_offset + i), w->bounce + i, 4);
+  for (u32 i = 0; i < w->bounce_size; i++)
+    w->scratch_host[swizzle(w, w->bounce_lane, w->bounce_offset + i)] = w->bounce[i];
   w->bounce_size = 0;
 }
 
