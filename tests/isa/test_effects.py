@@ -234,6 +234,21 @@ def test_every_form_of_every_opcode_has_facts_inside_the_register_files(name: st
             assert a.reg + a.count <= {File.SGPR: 128, File.VGPR: 256, File.AGPR: 256}.get(a.file, 1 << 6), inst
 
 
+def kept(e: Effects, write: Access) -> bool:
+    """Whether reads say that what a write may leave is kept."""
+    return any(r.use is Use.KEPT and r.file is write.file and r.reg <= write.reg and write.reg + write.count <= r.reg + r.count
+               for r in e.reads)
+
+
+@pytest.mark.parametrize("name", ARCHES)
+def test_a_write_that_may_not_happen_has_a_read_to_be_kept(name: str) -> None:
+    missing = set()
+    for _, inst in samples(name):
+        e = reads_writes(inst) if inst is not None else Effects(0)
+        missing |= {f"{inst}: {w}" for w in e.writes if not w.certain and not w.dynamic and e.flow is Flow.NEXT and not kept(e, w)}
+    assert not missing
+
+
 @settings(deadline=None, max_examples=300)
 @given(name=st.sampled_from(sorted(ARCHES)), code=st.binary(min_size=16, max_size=16))
 def test_whatever_decodes_has_facts(name: str, code: bytes) -> None:
