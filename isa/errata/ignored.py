@@ -59,7 +59,8 @@ ROWS = (
     Ignored("DS VDS", "ADDR DATA0 DATA1 VDST", "no such operand: LLVM refuses other values, programs that ran on hardware have them"),
     Ignored("VOPD VOPDX VOPDY", "VSRCX1 VSRCY1", "a half with one source: LLVM refuses other values, programs that ran on hardware have them"),
     Ignored("DS VDS", "OFFSET0 OFFSET1", "a lane bit whose AND, OR and XOR bits do what plainer ones do", "DS_SWIZZLE_B32", "swizzle"),
-    Ignored("VOP1 VOP2 VOPC VOP3 VOP3_SDST", "LITERAL", "the high half of a literal that is read as 16 bits; compilers extend the sign", "", "half literal"),
+    Ignored("VOP1 VOP2 VOPC VOP3 VOP3_SDST SOP2", "LITERAL", "the high half of a literal that is read as 16 bits; compilers extend the sign", "", "half literal"),
+    Ignored("VOPC", "SDST SD", "VCC by its number is VCC by default", "", "VCC named", GFX9),
     Ignored("LDSDIR VDSDIR", "ATTR ATTR_CHAN", "no attribute"),
     Ignored("EXP VEXPORT", "VSRC0 VSRC1 VSRC2 VSRC3", "a component that is not exported", "", "not exported"),
     Ignored("VOP3", "OP_SEL", "the half of a source that is no VGPR", "V_CNDMASK_B16", "no half"),
@@ -107,6 +108,13 @@ def no_half(f: Fields, field: str) -> int:
     return (first < FIRST_VGPR) | (f["SRC1"] < FIRST_VGPR) << 1
 
 
+VCC = 106
+
+
+def vcc_named(f: Fields, field: str) -> int:
+    return f[field] if f.get("SD") and f["SDST"] == VCC else 0
+
+
 #: (AND, OR, XOR) bits that assemblers write for a lane bit: 0, 1, as it is, inverted.
 PLAIN_SWIZZLES = ((0, 0, 0), (0, 1, 0), (1, 0, 0), (1, 0, 1))
 
@@ -122,5 +130,5 @@ def swizzle(f: Fields, field: str) -> int:
 #: Condition -> (fields, field) -> bits of the field that are passed over.
 CONDITIONS: Mapping[str, Callable[[Fields, str], int]] = {
     "no return": no_return, "no vector address": no_vector_address, "no buffer address": no_buffer_address,
-    "not exported": not_exported, "no half": no_half, "swizzle": swizzle,
+    "not exported": not_exported, "no half": no_half, "swizzle": swizzle, "VCC named": vcc_named,
 }  # fmt: skip

@@ -27,7 +27,8 @@ def decoded(name: str, code: bytes) -> Inst | None:
     try:
         return decode(name, code)
     except DecodeError as error:
-        assert error.reason
+        if not error.reason:
+            raise
         return None
 
 
