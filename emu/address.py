@@ -64,9 +64,9 @@ def scratch_pieces(wave_va: int, lanes: int, lane: int, offset: int, size: int) 
 # ---------------------------------------------------------------- SMEM
 
 
-def scalar(base: int, soffset: int, offset: int) -> int:
-    """S_LOAD: base and offsets, the low two bits ignored."""
-    return (base + soffset + offset) & M64 & ~3
+def scalar(base: int, soffset: int, offset: int, granule: int = 4) -> int:
+    """S_LOAD: base and offsets, down to a multiple of `granule`."""
+    return (base + soffset + offset) & M64 & -granule
 
 
 # ---------------------------------------------------------------- buffers
@@ -143,10 +143,10 @@ def buffer_access(arch: str, v: Buffer, soffset: int, index: int, offset: int) -
     return BufferAccess(address, low, high)
 
 
-def scalar_buffer(v: Buffer, offset: int) -> BufferAccess:
+def scalar_buffer(v: Buffer, offset: int, granule: int = 4) -> BufferAccess:
     """S_BUFFER_LOAD: byte offset, limited to the buffer's bytes."""
     size = v.num_records * v.stride if v.stride else v.num_records
-    return BufferAccess((v.base + offset) & M64 & ~3, v.base, v.base + size)
+    return BufferAccess((v.base + offset) & M64 & -granule, v.base, v.base + size)
 
 
 # ---------------------------------------------------------------- DS

@@ -13,6 +13,7 @@ from stuntgpu.emu.lower_int import shift
 from stuntgpu.emu.lower_text import Value
 from stuntgpu.isa.errors import Unmodelled
 from stuntgpu.isa.ir import Expr, Load, RegWrite, Store, statements
+from stuntgpu.isa.memory_fields import scalar_granule
 
 
 class WaveHandler(Handler):
@@ -123,11 +124,11 @@ class WaveHandler(Handler):
     def address(self) -> Value:
         e = self.e
         base = self.scalar("at sbase", self.form.slots[self.form.slot("at sbase")].bits)
-        moved = self._scalar_offset()
+        moved, whole = self._scalar_offset(), e.const(-scalar_granule(self.form.name), 64)
         if base.width == 64:
-            return e.bin("and", e.bin("add", base, moved), e.const(~3, 64))
+            return e.bin("and", e.bin("add", base, moved), whole)
         start = e.bin("and", e.zext(base, 64), e.const((1 << 48) - 1, 64))
-        return e.bin("and", e.bin("add", start, moved), e.const(~3, 64))
+        return e.bin("and", e.bin("add", start, moved), whole)
 
     def _scalar_offset(self) -> Value:
         e = self.e
@@ -154,7 +155,7 @@ class WaveHandler(Handler):
         return self.load_or_zero(p, x.width)
 
     def _buffer_load(self, x: Load, addr: Value) -> Value:
-        """S_BUFFER_LOAD: dword by dword, zero where outside the buffer's bytes."""
+        """S_BUFFER_LOAD: dword by dword (or the smaller whole), zero where outside the buffer's bytes."""
         e = self.e
         words = self.scalar("at sbase", 128)
         base = e.bin("and", e.zext(words, 64), e.const((1 << 48) - 1, 64))
@@ -162,25 +163,25 @@ class WaveHandler(Handler):
         records = e.zext(e.zext(shift(e, "lshr", words, e.const(64, 32)), 32), 64)
         none = e.icmp("eq", stride, e.const(0, 64))
         size = e.select(none, records, e.bin("mul", records, stride))
-        value = e.const(0, x.width)
-        for i in range(0, x.width, 32):
+        value, unit = e.const(0, x.width), min(x.width, 32)
+        for i in range(0, x.width, unit):
             at = e.bin("add", addr, e.const(i // 8, 64))
             past = e.bin("sub", at, base)
-            inside = e.bin("and", e.icmp("ule", base, at), e.icmp("ule", e.bin("add", past, e.const(4, 64)), size))
-            dword = self._dword_if(inside, at)
-            value = e.bin("or", value, shift(e, "shl", e.zext(dword, x.width), e.const(i, 32)))
+            inside = e.bin("and", e.icmp("ule", base, at), e.icmp("ule", e.bin("add", past, e.const(unit // 8, 64)), size))
+            part = self._load_if(inside, at, unit)
+            value = e.bin("or", value, shift(e, "shl", e.zext(part, x.width), e.const(i, 32)))
         return value
 
-    def _dword_if(self, inside: Value, at: Value) -> Value:
+    def _load_if(self, inside: Value, at: Value, bits: int) -> Value:
         e = self.e
         some, end, before = e.label("some"), e.label("end"), e.block
         e.branch(inside.ref, some, end)
         e.start(some)
-        v = self.load("i32", self.resolve(at, 4, 1, "global"), 1)
+        v = self.load(f"i{bits}", self.resolve(at, bits // 8, layout.ACCESS_READ, "global"), 1)
         after = e.block
         e.jump(end)
         e.start(end)
-        return e.inst(f"phi i32 [ 0, %{before} ], [ {v}, %{after} ]", 32)
+        return e.inst(f"phi i{bits} [ 0, %{before} ], [ {v}, %{after} ]", bits)
 
     def mem_load(self, x: Load, address: Callable[[Expr], Value], mask: Value | None) -> Value:
         return self.load_memory(x, address(x.addr))

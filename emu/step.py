@@ -374,10 +374,10 @@ def _scalar_address(inst: Inst, m: MemoryFields) -> Fill:
         return 0 if soffset is None else w.read_scalar(soffset, 1) * m.scale
 
     if "_BUFFER_" not in inst.name:
-        return lambda w: at.scalar(w.read_scalar(base, 2), moved(w), offset)
+        return lambda w: at.scalar(w.read_scalar(base, 2), moved(w), offset, m.granule)
 
     def buffer(w: Wave) -> int:
-        place = at.scalar_buffer(at.buffer_of(inst.arch, w.read_scalar(base, 4), False), moved(w) + offset)
+        place = at.scalar_buffer(at.buffer_of(inst.arch, w.read_scalar(base, 4), False), moved(w) + offset, m.granule)
         w.segment, w.accesses = "buffer", {None: place}
         return place.address
 

@@ -35,6 +35,7 @@ class MemoryFields:
     soffset       scalar register added, None where there is none (buffers have an operand instead).
     index, offen  buffers: VADDR holds an index, an offset.
     scale         SMEM: bytes of one unit of soffset.
+    granule       SMEM: addresses are multiples of it, what is below is ignored.
     returns       an atomic gives back the old value.
     """
 
@@ -48,6 +49,7 @@ class MemoryFields:
     offen: bool = False
     returns: bool = False
     scale: int = 1
+    granule: int = 4
 
 
 def segment(inst: Inst) -> str:
@@ -101,7 +103,13 @@ def _scalar(inst: Inst, target: Arch) -> MemoryFields:
     elif soffset == target.null:
         soffset = None
     scale = SCRATCH_UNIT if inst.name.startswith("S_SCRATCH_") else 1
-    return MemoryFields("scalar", offset, base=f["SBASE"] << 1, soffset=soffset, returns=_returns(f), scale=scale)
+    return MemoryFields("scalar", offset, base=f["SBASE"] << 1, soffset=soffset, returns=_returns(f), scale=scale,
+                        granule=scalar_granule(inst.name))
+
+
+def scalar_granule(name: str) -> int:
+    """Bytes that scalar accesses are multiples of: dwords, but for loads of less."""
+    return 1 if name.endswith("8") and name[-2] in "IU" else 2 if name.endswith(("I16", "U16")) else 4
 
 
 def _buffer(inst: Inst, target: Arch) -> MemoryFields:

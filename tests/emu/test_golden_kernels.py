@@ -24,6 +24,8 @@ from stuntgpu.isa.inst import Inst
 from tests.shared import shared_dir
 
 Array: TypeAlias = "np.ndarray[Any, np.dtype[Any]]"
+#: Architectures -> recorded launches.
+ARCHES = {"gfx1100": "kernels_rdna3.jsonl", "gfx1201": "kernels_rdna4.jsonl"}
 ARCH = "gfx1100"
 BUDGET = 2_000_000
 
@@ -40,8 +42,8 @@ def rows_of(path: str, arch: str) -> list[Any]:
 
 def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
     if "case" in metafunc.fixturenames:
-        rows = rows_of("kernels/cases.json", ARCH)
-        metafunc.parametrize("case", rows, ids=[r["case"] if r else "none" for r in rows])
+        rows = [r for arch in ARCHES for r in rows_of("kernels/cases.json", arch)]
+        metafunc.parametrize("case", rows, ids=[f"{r['target']}-{r['case']}" if r else "none" for r in rows])
 
 
 # ---------------------------------------------------------------- cases.json
@@ -101,10 +103,11 @@ def test_golden_case_is_right_and_the_same_on_both_tiers(case: dict[str, Any] | 
         assert a.tobytes() == b.tobytes(), f"argument {i} differs between the tiers"
 
 
+@pytest.mark.parametrize("arch", ARCHES)
 @pytest.mark.parametrize(("seed", "threads"), [(1, 1), (7, 2)])
-def test_golden_results_do_not_depend_on_order_or_threads(seed: int, threads: int) -> None:
-    for case in (c for c in rows_of("kernels/cases.json", ARCH) if c):
-        gpu = Gpu(ARCH, seed=seed, threads=threads, max_wave_instructions=BUDGET)
+def test_golden_results_do_not_depend_on_order_or_threads(arch: str, seed: int, threads: int) -> None:
+    for case in (c for c in rows_of("kernels/cases.json", arch) if c):
+        gpu = Gpu(arch, seed=seed, threads=threads, max_wave_instructions=BUDGET)
         args, expected = arguments(case)
         gpu.load(shared_dir() / "kernels" / case["object"])[case["kernel"]](
             *args, grid=tuple(case["grid"]), workgroup=tuple(case["workgroup"]))
@@ -115,7 +118,7 @@ def test_golden_results_do_not_depend_on_order_or_threads(seed: int, threads: in
 
 def counted(case: dict[str, Any]) -> int:
     """Wave-instructions of a case in the default order."""
-    gpu = Gpu(ARCH, max_wave_instructions=BUDGET)
+    gpu = Gpu(case["target"], max_wave_instructions=BUDGET)
     args, _ = arguments(case)
     kernel = gpu.load(shared_dir() / "kernels" / case["object"])[case["kernel"]]
     return kernel(*args, grid=tuple(case["grid"]), workgroup=tuple(case["workgroup"])).wave_instructions
@@ -153,7 +156,7 @@ def test_golden_object_loads_from_bytes_twice() -> None:
 
 #: The last digits of approximated functions, and the order of additions inside a matrix instruction, are an
 #: implementation's own; the recorded run's are not hardware's.
-OWN_DIGITS = ("V_RCP_F", "V_RSQ_", "V_SQRT_", "V_EXP_", "V_LOG_", "V_SIN_", "V_COS_", "V_WMMA_")
+OWN_DIGITS = ("V_RCP_F", "V_RSQ_", "V_SQRT_", "V_EXP_", "V_LOG_", "V_SIN_", "V_COS_", "V_S_", "V_WMMA_")
 
 
 def has_own_digits(row: dict[str, Any]) -> bool:
@@ -211,9 +214,10 @@ def same(row: dict[str, Any], got: bytes, want: bytes) -> bool:
     return bool(np.allclose(a, b, rtol=1e-6, atol=1e-6, equal_nan=True))
 
 
-def test_golden_recorded_launches_leave_the_recorded_memory() -> None:
+@pytest.mark.parametrize("arch", ARCHES)
+def test_golden_recorded_launches_leave_the_recorded_memory(arch: str) -> None:
     wrong: list[str] = []
-    for row in recorded(shared_dir() / "goldens" / "kernels_rdna3.jsonl"):
+    for row in recorded(shared_dir() / "goldens" / ARCHES[arch]):
         for i, (buffer, got) in enumerate(zip(row["bufs"], replay(row), strict=True)):
             want = bytes(unpacked(buffer["after"] or buffer["before"]))
             if not same(row, got, want):
@@ -224,21 +228,22 @@ def test_golden_recorded_launches_leave_the_recorded_memory() -> None:
 # ---------------------------------------------------------------- Triton
 
 
-def triton(kernel: str) -> dict[str, Any]:
+def triton(kernel: str, arch: str) -> dict[str, Any]:
     rows = json.loads((shared_dir() / "kernels" / "triton" / "launch.json").read_text())
-    return next(r for r in rows if (r["kernel"], r["target"]) == (kernel, ARCH))
+    return next(r for r in rows if (r["kernel"], r["target"]) == (kernel, arch))
 
 
 def run_triton(launch: dict[str, Any], n_groups: int, *args: Any) -> None:
     """One launch; Triton adds two pointers to scratch memory it does not use here."""
-    gpu = Gpu(ARCH, max_wave_instructions=BUDGET)
+    gpu = Gpu(launch["target"], max_wave_instructions=BUDGET)
     kernel = gpu.load(shared_dir() / "kernels" / "triton" / launch["file"])[launch["symbol"]]
     group = launch["workgroup"][0]
     kernel(*args, None, None, grid=n_groups * group, workgroup=group, shared=launch["shared_bytes"])
 
 
-def test_golden_triton_add() -> None:
-    launch, n = triton("add"), 2500
+@pytest.mark.parametrize("arch", ARCHES)
+def test_golden_triton_add(arch: str) -> None:
+    launch, n = triton("add", arch), 2500
     rng = np.random.default_rng(0)
     x, y = (rng.standard_normal(n).astype(np.float32) for _ in range(2))
     out = np.zeros(n, np.float32)
@@ -247,8 +252,9 @@ def test_golden_triton_add() -> None:
 
 
 @pytest.mark.parametrize("size", [(64, 64, 64), (96, 64, 32), (33, 47, 50)])
-def test_golden_triton_matmul(size: tuple[int, int, int]) -> None:
-    launch = triton("matmul")
+@pytest.mark.parametrize("arch", ARCHES)
+def test_golden_triton_matmul(arch: str, size: tuple[int, int, int]) -> None:
+    launch = triton("matmul", arch)
     m, n, k = size
     rng = np.random.default_rng(0)
     a, b = (rng.integers(-4, 5, s).astype(np.float16) for s in ((m, k), (k, n)))

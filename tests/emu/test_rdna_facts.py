@@ -65,6 +65,7 @@ FACTS: dict[str, tuple[tuple[str, str], ...]] = {
     "DPP controls and masks": ((HERE, "test_dpp_controls"), (HERE, "test_dpp_masks_keep_the_destination")),
     "GLOBAL: SGPR pair and unsigned 32-bit VADDR, or 64-bit VADDR": ((HERE, "test_global_addresses"),),
     "offsets are signed, 24 bits on gfx1201": ((HERE, "test_offsets_are_signed"),),
+    "scalar loads of bytes take any address": ((HERE, "test_small_scalar_loads_take_any_address"),),
     "SCRATCH is swizzled by lane; SADDR is an offset": ((HERE, "test_scratch_is_swizzled"),),
     "atomics return with GLC or TH[0] only": ((HERE, "test_atomics_return_when_asked"),),
     "DS offsets and two-address scaling": ((HERE, "test_ds_two_addresses"), (ROWS, "test_condxchg_stores_only_marked_words")),
@@ -252,6 +253,16 @@ def test_offsets_are_signed(run: Bench) -> None:
     if run.arch == "gfx1201":
         assert run("global_load_b32 v0, v1, s[4:5] offset:-8388608", values, {4: DATA + 0x800000 & 0xFFFFFFFF, 5: DATA >> 32}
                    ).vgprs[0][0] == 16
+
+
+def test_small_scalar_loads_take_any_address(run: Bench) -> None:
+    """Loads of dwords ignore the low two bits of an address, those of bytes do not."""
+    assert run("s_load_b32 s4, s[0:1], 0x11").sgprs[4] == 4
+    if run.arch == "gfx1201":
+        run.data[17:19] = b"\x55\xaa"
+        final = run("s_load_u8 s4, s[0:1], 0x11\ns_load_i8 s5, s[0:1], 0x12\ns_buffer_load_u8 s6, s[8:11], 0x12",
+                    s={8: DATA & 0xFFFFFFFF, 9: DATA >> 32, 10: 19, 11: 0})
+        assert final.sgprs[4:7] == (0x55, 0xFFFFFFAA, 0xAA)
 
 
 def test_scratch_is_swizzled(run: Bench) -> None:
