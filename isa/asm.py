@@ -166,12 +166,13 @@ def read_modifiers(state: State, s: Syntax) -> None:
         cursor.accept(",")
         word = cursor.token
         reader = readers.get(word.text) if word.kind == "name" else None
-        if reader is None:
+        group = "a control" if word.text in CONTROLS else word.text
+        if reader is None or group in seen:
             known = ", ".join(readers)
             raise cursor.fail(f"a modifier ({known})" if known else "the end of the line")
         cursor.at += 1
         reader(state)
-        seen.add(word.text)
+        seen |= {word.text, group}
     wanted = {"dpp16": CONTROLS, "dpp8": frozenset({"dpp8"})}.get(s.form)
     if wanted is not None and not seen & wanted:
         raise cursor.fail(f"one of {', '.join(sorted(wanted & readers.keys()))}")
@@ -199,6 +200,8 @@ def check_return(state: State, candidate: Candidate) -> None:
 
 def choose_layout(state: State, row: InstRow, form: str) -> EncodingRow:
     tables = state.arch.tables
+    if state.literal is not None and form:
+        raise AsmError(f"no literal ({state.literal:#x}) beside {form.rstrip('0123456789').upper()}")
     if state.literal is not None and not row.encoding.endswith("LITERAL"):
         form = "lit"
     if form == "":
@@ -209,7 +212,10 @@ def choose_layout(state: State, row: InstRow, form: str) -> EncodingRow:
 def pack(layout: EncodingRow, values: Mapping[str, int], opcode: int) -> bytes:
     word = layout.value
     for f in layout.fields:
-        word |= f.insert(opcode if f.name == "OP" else values.get(f.name, 0))
+        value = opcode if f.name == "OP" else values.get(f.name, 0)
+        if value >> f.bits:
+            raise AsmError(f"{f.name} cannot be operand number {value}")
+        word |= f.insert(value)
     return word.to_bytes(layout.bits // 8, "little")
 
 
@@ -331,4 +337,4 @@ def statement_code(
             return statement.directive(pc, symbols)
         return assemble_statement(target, statement.text, pc, symbols)
     except AsmError as e:
-        raise e.at_line(statement.line, statement.text) from None
+        raise e if e.line else e.at_line(statement.line, statement.text) from None

@@ -8,8 +8,9 @@ from __future__ import annotations
 
 import re
 import struct
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
+from functools import reduce
 
 TOKEN = re.compile(
     r"""(?P<space>[ \t\r]+)
@@ -102,11 +103,23 @@ def calculate(op: str, a: int, b: int) -> int:
     return quotient if op == "/" else a - b * quotient
 
 
-class Cursor:
-    """Reads a token list from left to right, with backtracking by `at`."""
+def round_up(value: int, granule: int) -> int:
+    """alignto(): the least multiple of granule not below value."""
+    return -(-value // max(granule, 1)) * max(granule, 1)
 
-    def __init__(self, tokens: list[Token], symbols: Mapping[str, int | None]) -> None:
-        self.tokens, self.symbols, self.at = tokens, symbols, 0
+
+#: Functions of expressions -> (least number of arguments, what they calculate).
+FUNCTIONS: Mapping[str, tuple[int, Callable[..., int]]] = {
+    "max": (1, max), "or": (1, lambda *args: reduce(int.__or__, args)), "alignto": (2, round_up),
+}  # fmt: skip
+
+
+class Cursor:
+    """Reads a token list from left to right, with backtracking by `at`. `functions`: as FUNCTIONS."""
+
+    def __init__(self, tokens: list[Token], symbols: Mapping[str, int | None],
+                 functions: Mapping[str, tuple[int, Callable[..., int]]] = FUNCTIONS) -> None:
+        self.tokens, self.symbols, self.at, self.functions = tokens, symbols, 0, functions
 
     @property
     def token(self) -> Token:
@@ -197,6 +210,8 @@ class Cursor:
             v = self._binary(0, what)
             self.expect(")")
             return v
+        if token.kind == "name" and token.text in self.functions and self.peek().text == "(":
+            return self._call(token)
         if token.kind == "name" and token.text in self.symbols:
             self.at += 1
             known = self.symbols[token.text]
@@ -204,6 +219,19 @@ class Cursor:
         if token.kind == "name":
             raise Undefined(f"expected {what}, found {token.text!r}", token.column)
         raise self.fail(what)
+
+
+    def _call(self, token: Token) -> Value:
+        """A function of integers."""
+        self.at += 2
+        args = [self._binary(0, "a number")]
+        while self.accept(","):
+            args.append(self._binary(0, "a number"))
+        self.expect(")")
+        least, calculated = self.functions[token.text]
+        if len(args) < least or any(a.is_float for a in args):
+            raise AsmError(f"{token.text}() takes {least} integers", token.column)
+        return Value(calculated(*(a.integer for a in args)), symbolic=any(a.symbolic for a in args))
 
 
 def float_bits(value: float, bits: int) -> int:

@@ -132,18 +132,26 @@ def emu(code_object: Path, kernel: str | None, arguments: tuple[str, ...], grid:
 @main.command()
 @click.argument("source", type=click.File("r"), default="-")
 @arch_option
-@click.option("-o", "--output", type=click.Path(dir_okay=False, path_type=Path), help="Write the bytes here instead of printing dwords.")
+@click.option("-o", "--output", type=click.Path(dir_okay=False, path_type=Path),
+              help="Write here: a code object when SOURCE describes kernels (.amdhsa_kernel), else the bytes of its code.")
 @click.option("--jsonl", is_flag=True, help='Answer JSON lines: {"asm": "s_nop 0"} gets its "hex", or "error".')
 def asm(source: TextIO, arch: str, output: Path | None, jsonl: bool) -> None:
-    """Assemble SOURCE (a file, or - for standard input)."""
+    """Assemble SOURCE (a file, or - for standard input), as LLVM's assembler and linker would.
+
+    Without -o the dwords of the code are printed."""
     from stuntgpu.isa.asm import assemble
+    from stuntgpu.isa.asm_object import assemble_object, has_kernels
 
     if jsonl:
         from stuntgpu import batch
 
         batch.asm(arch, source.buffer, sys.stdout.buffer)
         return
-    code = assemble(arch, source.read())
+    text = source.read()
+    if output is not None and has_kernels(text):
+        output.write_bytes(assemble_object(arch, text))
+        return
+    code = assemble(arch, text)
     if output is not None:
         output.write_bytes(code)
         return

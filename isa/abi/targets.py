@@ -39,6 +39,7 @@ class Target:
     scratch_granule     unit of TMPRING_SIZE.WAVESIZE: scratch of one wave is a multiple of it.
     has_flat_scratch    architected flat scratch: the hardware sets FLAT_SCRATCH, no user SGPRs for it.
     has_kernarg_preload the descriptor may ask for kernel arguments in user SGPRs.
+    has_xnack           code objects say whether they rely on XNACK and SRAMECC.
     """
 
     name: str
@@ -49,6 +50,7 @@ class Target:
     scratch_granule: int
     has_flat_scratch: bool
     has_kernarg_preload: bool
+    has_xnack: bool
 
     def runs(self, object_target: str) -> bool:
         """True when code built for `object_target` runs here."""
@@ -64,11 +66,11 @@ class Target:
 
 
 _ROWS = (
-    #      name       generic           w32    lds   lds max   scratch  flat   preload
-    Target("gfx1100", "gfx11-generic",  True,  512,  0x10000,  256,     True,  False),
-    Target("gfx1201", "gfx12-generic",  True,  512,  0x10000,  256,     True,  False),
-    Target("gfx942",  "gfx9-4-generic", False, 512,  0x10000,  1024,    True,  True),
-    Target("gfx950",  "gfx9-4-generic", False, 1280, 0x28000,  1024,    True,  True),
+    #      name       generic           w32    lds   lds max   scratch  flat   preload xnack
+    Target("gfx1100", "gfx11-generic",  True,  512,  0x10000,  256,     True,  False, False),
+    Target("gfx1201", "gfx12-generic",  True,  512,  0x10000,  256,     True,  False, False),
+    Target("gfx942",  "gfx9-4-generic", False, 512,  0x10000,  1024,    True,  True,  True),
+    Target("gfx950",  "gfx9-4-generic", False, 1280, 0x28000,  1024,    True,  True,  True),
 )
 TARGETS: Mapping[str, Target] = {row.name: row for row in _ROWS}
 
