@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable, Iterator
-from typing import Any, BinaryIO, Protocol
+from typing import IO, Any, BinaryIO, Protocol, cast
 
 from stuntgpu.isa.asm import AsmError, assemble, assemble_one
 from stuntgpu.isa.decode import DecodeError, decode
@@ -79,10 +79,11 @@ def answer(line: bytes, source: str, result: str, convert: Convert) -> dict[str,
         return row | {"error": str(error)}
 
 
-def chunks(stream: Readable) -> Iterator[list[bytes]]:
+def chunks(stream: IO[bytes]) -> Iterator[list[bytes]]:
     """Complete lines, as many as have arrived; the last one may lack its newline."""
+    arrived = cast("Readable", stream).read1
     unfinished: list[bytes] = []
-    while chunk := stream.read1(CHUNK_BYTES):
+    while chunk := arrived(CHUNK_BYTES):
         first, *rest = chunk.split(b"\n")
         unfinished.append(first)
         if rest:
@@ -99,9 +100,9 @@ def run(lines: Iterator[list[bytes]], out: BinaryIO, source: str, result: str, c
         out.flush()
 
 
-def dis(arch: str, stream: Readable, out: BinaryIO) -> None:
+def dis(arch: str, stream: IO[bytes], out: BinaryIO) -> None:
     run(chunks(stream), out, "hex", "asm", disassembler(arch))
 
 
-def asm(arch: str, stream: Readable, out: BinaryIO) -> None:
+def asm(arch: str, stream: IO[bytes], out: BinaryIO) -> None:
     run(chunks(stream), out, "asm", "hex", assembler(arch))

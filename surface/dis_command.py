@@ -11,7 +11,7 @@ import sys
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from itertools import count
-from typing import IO, TYPE_CHECKING, cast
+from typing import IO, TYPE_CHECKING
 
 import click
 
@@ -66,7 +66,7 @@ def dis(
     if jsonl:
         from stuntgpu import batch
 
-        batch.dis(arch or DEFAULT_ARCH, cast("batch.Readable", source), sys.stdout.buffer)
+        batch.dis(arch or DEFAULT_ARCH, source, sys.stdout.buffer)
         return
     colour = sys.stdout.isatty() and not os.environ.get("NO_COLOR")
     name = getattr(source, "name", "standard input")

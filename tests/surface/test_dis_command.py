@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import json
+import random
 import re
 import subprocess
 import sys
 import zlib
+from contextlib import suppress
 from hashlib import md5
 from pathlib import Path
 
@@ -15,9 +17,11 @@ from click.testing import CliRunner, Result
 
 from stuntgpu import demo
 from stuntgpu.cli import main
-from stuntgpu.isa.abi.elf import ElfFile
-from stuntgpu.isa.abi.fatbin import BUNDLE, COMPRESSED
+from stuntgpu.dis_command import Style, lines
+from stuntgpu.isa.abi.elf import ElfError, ElfFile
+from stuntgpu.isa.abi.fatbin import BUNDLE, COMPRESSED, FatBinaryError
 from stuntgpu.isa.asm import assemble
+from stuntgpu.isa.errors import Unmodelled
 from stuntgpu.isa.listing import code_sections
 from tests.isa.bundles import bundle
 from tests.shared import shared_dir
@@ -224,3 +228,17 @@ def test_jsonl_peer_can_converse(command: str, question: dict[str, str], answer:
             assert json.loads(peer.stdout.readline()) == question | answer
         peer.stdin.close()
         assert peer.wait(timeout=60) == 0
+
+
+# ---------------------------------------------------------------- damage
+
+
+def test_damaged_code_objects_list_or_say_what_is_wrong() -> None:
+    """Nothing but errors that are written to be read."""
+    whole, r = demo.code_object("vadd_f32", "gfx1100"), random.Random(3)
+    for _ in range(300):
+        data = bytearray(whole)
+        for _ in range(r.randint(1, 6)):
+            data[r.choice((r.randrange(64), r.randrange(len(data))))] = r.choice((0, 255, r.randrange(256)))
+        with suppress(ElfError, FatBinaryError, Unmodelled):
+            assert list(lines(bytes(data[: r.choice((None, r.randrange(len(data))))]), "x", None, None, Style()))
