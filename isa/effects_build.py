@@ -358,7 +358,7 @@ class _Builder:
         named = use.index.base == "SIMM16"
         number = self.inst.fields["SIMM16"] & 63 if named else use.index.lo
         yield self.find.hwreg(number, use.certain)
-        if named and number == self.find.special.scc:  # the register is a view of these
+        if named and number in self.find.special.views:  # the register is a view of these
             yield self.find.scc(certain=use.certain)
             if not use.is_write:
                 for reg, role in ((self.arch.exec, "EXECZ"), (self.arch.vcc, "VCCZ")):
@@ -380,7 +380,7 @@ class _Builder:
                          any(u.certain for u in uses))
         if self.to_lds:
             loaded = sum(u.bits for u in found.get(("MEM", False), ())) // 8
-            yield Memory("lds", False, True, loaded or None, lanes)
+            yield Memory("lds", False, True, max(4, loaded) if loaded else None, lanes)  # whole dwords
 
     @property
     def data_share(self) -> str:

@@ -32,14 +32,14 @@ PRESERVE = 2
 class Special:
     """Numbers of hardware registers that other names alias, one row a generation.
 
-    mode      MODE.
-    scc       the register that shows SCC; others: what else can be read there.
-    privilege the register with PRIV.
-    scratch   FLAT_SCRATCH: hardware register numbers.
-    shared    formats of matrix operands that all lanes of a wave share: waves of 64 lanes have half of the registers.
+    views      registers that show SCC, EXECZ and VCCZ.
+    privilege  the register with PRIV.
+    scratch    FLAT_SCRATCH: hardware register numbers.
+    mode       MODE.
+    shared     formats of matrix operands that all lanes of a wave share: waves of 64 lanes have half of the registers.
     """
 
-    scc: int
+    views: tuple[int, ...]
     privilege: int
     scratch: tuple[int, int] | None
     mode: int = 1
@@ -48,9 +48,9 @@ class Special:
 
 #: By `Arch.dialect`. CDNA keeps FLAT_SCRATCH in scalar registers that the tables name.
 SPECIALS = {
-    "gfx9": Special(scc=2, privilege=2, scratch=None),
-    "gfx11": Special(scc=2, privilege=2, scratch=(20, 21), shared=("wmma_dc_",)),
-    "gfx12": Special(scc=4, privilege=4, scratch=(20, 21), shared=("wmma_dc_", "wmma_ab_")),
+    "gfx9": Special(views=(2,), privilege=2, scratch=None),
+    "gfx11": Special(views=(2,), privilege=2, scratch=(20, 21), shared=("wmma_dc_",)),
+    "gfx12": Special(views=(2, 4), privilege=4, scratch=(20, 21), shared=("wmma_dc_", "wmma_ab_")),
 }
 
 
