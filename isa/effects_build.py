@@ -481,6 +481,8 @@ class _Builder:
             yield find.pc(extra.certain)
         elif what == "EXEC":
             yield from find.mask(a.exec, what, use=Use.MASK, certain=extra.certain)
+        elif what == "MODE":
+            yield find.hwreg(find.special.mode, extra.certain)
         elif what in ("M0", "TTMP"):
             yield from find.scalar(*((a.m0, 1) if what == "M0" else (a.ttmp, 2)), role=what, certain=extra.certain)
         else:

@@ -41,6 +41,8 @@ EXTRAS = (
     Extra("S_PREFETCH_(INST|DATA)_PC_REL", ("PC",), (), "the address is relative to the PC"),
     Extra("S_ALLOC_VGPR", ("S0",), (), "how many VGPRs are wanted"),
     Extra("S_RFE_RESTORE_B64", ("S1",), (), "state of the trap handler to restore"),
+    Extra("V_MFMA_F32_.*_F32", ("MODE",), (), "denormals of f32 elements are flushed where MODE says so"),
+    Extra("V_MFMA_(SCALE_)?F32_.*_F8F6F4", ("MODE",), (), "FP16_OVFL of MODE clamps sums that overflow"),
     Extra("DS_GWS_.*|DS_ORDERED_COUNT|DS_(ADD|SUB)_GS_REG_RTN", ("M0",), (), "M0 holds the resource's number"),
 )  # fmt: skip
 

@@ -37,7 +37,7 @@ KNOWN = (
     # matrices and accumulators
     (R4, "v_wmma_f32_16x16x16_f16 v[0:7], v[8:11], v[12:15], v[0:7]", "v[8:11] v[12:15] v[0:7] -> v[0:7]"),
     (C3, "v_mfma_f32_32x32x8_f16 a[0:15], v[0:1], v[2:3], a[0:15]", "v[0:1] v[2:3] a[0:15] -> a[0:15]"),
-    (C4, "v_mfma_f32_16x16x128_f8f6f4 v[0:3], v[4:11], v[12:15], v[0:3] blgp:4", "v[4:11] v[12:15] v[0:3] -> v[0:3]"),
+    (C4, "v_mfma_f32_16x16x128_f8f6f4 v[0:3], v[4:11], v[12:15], v[0:3] blgp:4", "v[4:11] v[12:15] v[0:3] mode -> v[0:3]"),
     (C3, "v_smfmac_f32_16x16x32_f16 v[0:3], v[4:5], v[6:9], v10", "v[0:3] v[4:5] v[6:9] v10 -> v[0:3]"),
     (C3, "ds_read_b32 a1, v2", "v2 exec -> a1; lds load 4; raises lgkmcnt"),
     # scalars
