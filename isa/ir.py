@@ -576,8 +576,8 @@ def load_expr(s: Sexp) -> Expr:
         case ["bit", str(name)]:
             return LaneBit(name)
         case [("vgpr" | "sgpr" | "hwreg" | "barrier" | "message") as file, index, *lane]:
-            width = 64 if file == "message" else 32
-            return RegRead(_FILES[file], load_expr(index), load_expr(lane[0]) if lane else None, width)
+            bits = 64 if file == "message" else 32
+            return RegRead(_FILES[file], load_expr(index), load_expr(lane[0]) if lane else None, bits)
         case [str(head), *args]:
             return _load_operation(head, args)
         case _:
