@@ -8,7 +8,7 @@ same bytes back.
 from __future__ import annotations
 
 from collections.abc import Callable
-from functools import cache
+from functools import cache, lru_cache
 
 from stuntgpu.isa import asm_imm, asm_imm_gfx9, asm_names, disasm_gfx9
 from stuntgpu.isa.arch import arch
@@ -119,7 +119,7 @@ def print_immediate(name: str, slot: Slot) -> Print:
         "gpr_idx": asm_imm_gfx9.gpr_idx, "sendmsg gfx9": asm_imm_gfx9.sendmsg,
     }  # fmt: skip
     if slot.style in structured:
-        show = structured[slot.style]
+        show = lru_cache(1 << 12)(structured[slot.style])
         return lambda f: show(name, f[field])
     if slot.style == "hex":
         return lambda f: hex(f[field])
@@ -444,16 +444,35 @@ MODIFIERS: dict[str, Callable[[Modifier], Print]] = {
 # ---------------------------------------------------------------- instructions
 
 
+Printer = tuple[str, tuple[Print, ...], tuple[Print, ...]]
+
+
 @cache
-def printer(name: str, base: str, opcode: int, form: str) -> tuple[str, tuple[Print, ...], tuple[Print, ...]]:
+def printer(name: str, base: str, opcode: int, form: str) -> Printer:
     """(mnemonic, operand printers, modifier printers)."""
     s: Syntax = syntax(name, base, opcode, form)
     slots = tuple(PRINT[x.kind](name, x) for x in s.slots)
     return s.mnemonic, slots, tuple(MODIFIERS[m.kind](m) for m in s.modifiers)
 
 
-def render(name: str, base: str, opcode: int, form: str, fields: Fields) -> str:
-    mnemonic, slots, modifiers = printer(name, base, opcode, form)
+@cache
+def printer_of(name: str, encoding: str, base: str, opcode: int) -> Printer:
+    """The printer of instructions in one encoding form."""
+    return printer(name, base, opcode, syntax_form(name, encoding))
+
+
+def syntax_form(name: str, encoding: str) -> str:
+    """The form that has a syntax of its own: a literal is none."""
+    form = arch(name).tables.encodings[encoding].form
+    return "" if form == "lit" else form
+
+
+def form_of(inst: Inst) -> str:
+    return syntax_form(inst.arch, inst.encoding)
+
+
+def render(made: Printer, fields: Fields) -> str:
+    mnemonic, slots, modifiers = made
     texts = [p(fields) for p in slots]
     if "" in texts:  # a register an atomic does not return
         texts.remove("")
@@ -461,17 +480,12 @@ def render(name: str, base: str, opcode: int, form: str, fields: Fields) -> str:
     return head + "".join([m(fields) for m in modifiers])
 
 
-def form_of(inst: Inst) -> str:
-    form = arch(inst.arch).tables.encodings[inst.encoding].form
-    return "" if form == "lit" else form
-
-
 def disassemble(inst: Inst, pc: int | None = None) -> str:
     """Text of `inst`. With `pc`, its byte address, a branch shows its target as a comment."""
     if inst.x is not None and inst.y is not None:
         halves = (("VOPDX", inst.x), ("VOPDY", inst.y))
-        return " :: ".join(render(inst.arch, b, h.opcode, "", inst.fields) for b, h in halves)
-    text = render(inst.arch, inst.base, inst.opcode, form_of(inst), inst.fields)
+        return " :: ".join(render(printer(inst.arch, b, h.opcode, ""), inst.fields) for b, h in halves)
+    text = render(printer_of(inst.arch, inst.encoding, inst.base, inst.opcode), inst.fields)
     if pc is not None:
         target = branch_target(inst, pc)
         if target is not None:
