@@ -8,8 +8,9 @@ from stuntgpu.isa.errata.common import FACTS, MANUAL, Erratum, Own, Same, Unbuil
 
 TESTS = "tests/isa/test_semantics_gfx1201.py"
 
-#: Barrier number of a SALU source: M0 holds that of a named barrier.
-_NUMBER = "S0:32"
+#: Barrier number of a SALU source: M0 (operand 125) holds that of a named barrier in five bits.
+_TAKE = "(set number (select:32 (eq SRC0:32 125:32) (and S0:32 31:32) S0:32))"
+_NUMBER = "number:32"
 _PRIVILEGED = f"(or (eq {_NUMBER} 0:32) (and (eq {_NUMBER} 0xfffffffe:32) (not PRIV:1)))"
 _SIGNAL = f"(if (not {_PRIVILEGED}) ((do barrier_signal {_NUMBER})))"
 _FIRST = f"(eq (extract:7 (barrier {_NUMBER}) 16:32) 0:7)"
@@ -18,16 +19,16 @@ _FIRST = f"(eq (extract:7 (barrier {_NUMBER}) 16:32) 0:7)"
 def _barriers() -> tuple[Erratum | Own, ...]:
     return (
         Erratum(("S_BARRIER_SIGNAL",), "asks how a source is encoded; counts in place", "one action of the workgroup",
-                MANUAL, _SIGNAL, f"{TESTS}::test_barrier_rows"),
+                MANUAL, f"{_TAKE} {_SIGNAL}", f"{TESTS}::test_barrier_rows"),
         Erratum(("S_BARRIER_SIGNAL_ISFIRST",), "as S_BARRIER_SIGNAL", "SCC: no wave signalled before", MANUAL,
-                f"(set SCC (and (not {_PRIVILEGED}) {_FIRST})) {_SIGNAL}", f"{TESTS}::test_barrier_rows"),
+                f"{_TAKE} (set SCC (and (not {_PRIVILEGED}) {_FIRST})) {_SIGNAL}", f"{TESTS}::test_barrier_rows"),
         Erratum(("S_BARRIER_WAIT",), "a loop over a flag", "the executor lets the wave sleep until it is set", MANUAL,
                 "(do barrier_wait (sext:32 SIMM16:16))", f"{TESTS}::test_barrier_rows"),
         Erratum(("S_GET_BARRIER_STATE",), "asks how a source is encoded", "one read", MANUAL,
-                f"(set D0 (barrier {_NUMBER}))", f"{TESTS}::test_barrier_rows"),
+                f"{_TAKE} (set D0 (barrier {_NUMBER}))", f"{TESTS}::test_barrier_rows"),
         Own(("S_BARRIER_INIT",), "M0[22:16] is the number of members; " + MANUAL,
-            f"(do barrier_init {_NUMBER} (zext:32 (extract:7 M0:32 16:32)))"),
-        Own(("S_BARRIER_JOIN",), MANUAL, f"(do barrier_join {_NUMBER})"),
+            f"{_TAKE} (do barrier_init {_NUMBER} (zext:32 (extract:7 M0:32 16:32)))"),
+        Own(("S_BARRIER_JOIN",), MANUAL, f"{_TAKE} (do barrier_join {_NUMBER})"),
         Own(("S_BARRIER_LEAVE",), MANUAL, "(do barrier_leave)"),
     )
 

@@ -28,18 +28,19 @@ def acts(name: str, machine: Machine | None = None, /, **places: int) -> list[tu
 
 def test_barrier_rows() -> None:
     """Number 0 does nothing, -2 is the trap handler's; the first signal is told by SCC."""
-    assert acts("S_BARRIER_SIGNAL", S0=0xFFFFFFFF, PRIV=0) == [("barrier_signal", (0xFFFFFFFF,))]
-    assert acts("S_BARRIER_SIGNAL", S0=3, PRIV=0) == [("barrier_signal", (3,))]
-    assert acts("S_BARRIER_SIGNAL", S0=0, PRIV=0) == acts("S_BARRIER_SIGNAL", S0=MINUS_TWO, PRIV=0) == []
-    assert acts("S_BARRIER_SIGNAL", S0=MINUS_TWO, PRIV=1) == [("barrier_signal", (MINUS_TWO,))]
+    assert acts("S_BARRIER_SIGNAL", SRC0=128, S0=0xFFFFFFFF, PRIV=0) == [("barrier_signal", (0xFFFFFFFF,))]
+    assert acts("S_BARRIER_SIGNAL", SRC0=128, S0=3, PRIV=0) == [("barrier_signal", (3,))]
+    assert acts("S_BARRIER_SIGNAL", SRC0=128, S0=0, PRIV=0) == acts("S_BARRIER_SIGNAL", SRC0=128, S0=MINUS_TWO, PRIV=0) == []
+    assert acts("S_BARRIER_SIGNAL", SRC0=128, S0=MINUS_TWO, PRIV=1) == [("barrier_signal", (MINUS_TWO,))]
     for signals, first in ((0, 1), (2, 0)):
         machine = Machine(registers={("BARRIER", 3, None): signals << 16 | 5 << 4 | 1})
-        assert run("S_BARRIER_SIGNAL_ISFIRST", machine, S0=3, PRIV=0)["SCC"] == first
-    assert run("S_BARRIER_SIGNAL_ISFIRST", S0=0, PRIV=0)["SCC"] == 0
+        assert run("S_BARRIER_SIGNAL_ISFIRST", machine, SRC0=128, S0=3, PRIV=0)["SCC"] == first
+    assert run("S_BARRIER_SIGNAL_ISFIRST", SRC0=128, S0=0, PRIV=0)["SCC"] == 0
     assert acts("S_BARRIER_WAIT", SIMM16=0xFFFF) == [("barrier_wait", (0xFFFFFFFF,))]
-    assert run("S_GET_BARRIER_STATE", Machine(registers={("BARRIER", 2, None): 0x20041}), S0=2)["D0"] == 0x20041
-    assert acts("S_BARRIER_INIT", S0=2, M0=7 << 16) == [("barrier_init", (2, 7))]
-    assert acts("S_BARRIER_JOIN", S0=2) == [("barrier_join", (2,))]
+    assert run("S_GET_BARRIER_STATE", Machine(registers={("BARRIER", 2, None): 0x20041}), SRC0=128, S0=2)["D0"] == 0x20041
+    assert acts("S_BARRIER_INIT", SRC0=128, S0=2, M0=7 << 16) == [("barrier_init", (2, 7))]
+    assert acts("S_BARRIER_JOIN", SRC0=128, S0=2) == [("barrier_join", (2,))]
+    assert acts("S_BARRIER_JOIN", SRC0=125, S0=0xFFFF0022) == [("barrier_join", (2,))]  # M0: five bits
     assert acts("S_BARRIER_LEAVE") == [("barrier_leave", ())]
 
 
