@@ -71,6 +71,8 @@ FACTS: dict[str, tuple[tuple[str, str], ...]] = {
     "DS offsets and two-address scaling": ((HERE, "test_ds_two_addresses"), (ROWS, "test_condxchg_stores_only_marked_words")),
     "DS forms without RTN leave VDST": ((HERE, "test_ds_without_return_leaves_registers"),),
     "PERMUTE wraps at 32 lanes": ((HERE, "test_bpermute_wraps_at_32_lanes"),),
+    "transposing loads of gfx1201 exchange inside eight lanes": ((HERE, "test_transposing_loads"),),
+    "lane 3 of a quad gets no parameter": ((OWN, "test_parameter_loads_spread_three_vertices_over_a_quad"),),
     "buffers out of range read 0": ((HERE, "test_buffers_out_of_range_read_zero"),),
     "SOPK texts of gfx1201 mean the immediate": ((OWN, "test_sopk_texts_mean_the_immediate"),),
     "work-group ids of gfx1201 are in ttmp9 and ttmp7": ((HERE, "test_work_group_ids"),),
@@ -293,6 +295,17 @@ def test_ds_two_addresses(run: Bench) -> None:
 def test_ds_without_return_leaves_registers(run: Bench) -> None:
     final = run("ds_add_u32 v1, v2\nds_add_rtn_u32 v3, v1, v2", {0: 99, 1: 0, 2: 1, 3: 77}, exec_mask=1)
     assert (final.vgprs[0][0], final.vgprs[3][0]) == (99, 1)
+
+
+@pytest.mark.parametrize("tier", TIERS)
+def test_transposing_loads(tier: str) -> None:
+    """As measured: lane L gets element L % 8 of each of the eight lanes that it shares a block with."""
+    bench = Bench("gfx1201", tier)
+    bench.data[:] = b"".join(i.to_bytes(2, "little") for i in range(0x2000))
+    final = bench("global_load_tr_b128 v[4:7], v1, s[0:1]", {1: [16 * lane for lane in LANE]})
+    for lane in LANE:
+        got = [final.vgprs[4 + e // 2][lane] >> 16 * (e % 2) & 0xFFFF for e in range(8)]
+        assert got == [8 * (lane // 8 * 8 + e) + lane % 8 for e in range(8)]
 
 
 def test_buffers_out_of_range_read_zero(run: Bench) -> None:
