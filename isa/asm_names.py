@@ -13,7 +13,7 @@ from stuntgpu.isa.errata.encodings import LDS_DIRECT, LDS_DIRECT_NAME
 FIRST_VGPR = 256
 LITERAL = 255
 FLOAT_NAMES = ("0.5", "-0.5", "1.0", "-1.0", "2.0", "-2.0", "4.0", "-4.0", "0.15915494")
-INV_2PI_F64 = "0.15915494309189532"
+INV_2PI_F32, INV_2PI_F64 = 0x3E22F983, "0.15915494309189532"
 #: Inline float constants: value -> operand number.
 FLOAT_NUMBERS = {float(name): 240 + i for i, name in enumerate(FLOAT_NAMES[:8])}
 #: Registers that assembly names whole where the tables name halves.

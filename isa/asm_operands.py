@@ -12,6 +12,7 @@ from stuntgpu.isa.asm_lex import AsmError, Value, float_bits
 from stuntgpu.isa.asm_names import (
     DOUBLED,
     FIRST_VGPR,
+    INV_2PI_F32,
     INV_2PI_F64,
     LITERAL,
     inline_number,
@@ -42,7 +43,10 @@ def float_literal(value: float, kind: str, column: int) -> tuple[int | None, int
             bits = float_bits(value, 16)
             bits |= bits << 16 if kind == DOUBLED else 0
         else:
-            bits = float_bits(value, 32) >> (16 if kind.startswith("bf16") else 0)
+            bits = float_bits(value, 32)
+            if kind.startswith("bf16") and bits == INV_2PI_F32:
+                return 248, bits >> 16
+            bits = (bits + 0x7FFF + (bits >> 16 & 1)) >> 16 if kind.startswith("bf16") else bits
     except OverflowError:
         raise AsmError(f"{value} does not fit the operand", column) from None
     return inline_number(bits, kind), bits
@@ -51,11 +55,13 @@ def float_literal(value: float, kind: str, column: int) -> tuple[int | None, int
 def integer_literal(value: int, kind: str, column: int) -> tuple[int | None, int]:
     """(inline operand number or None, literal bits) of an integer written in text."""
     bits = 16 if kind in ("f16", "bf16", "i16") else 32
+    if abs(value) >= 1 << 63:  # 64 bits, two's complement
+        value = (value + (1 << 63)) % (1 << 64) - (1 << 63)
     if -16 <= value <= 64:
         return (128 + value if value >= 0 else 192 - value), value & ((1 << bits) - 1)
     wide = value & 0xFFFF_FFFF
     fits = -(1 << bits - 1) <= value < 1 << bits
-    number = inline_number(wide, kind) if kind not in ("f64", "i64") else None
+    number = inline_number(wide, kind) if kind != "i64" else None
     if number is not None and (fits or kind == "i16"):
         return number, wide
     if not fits:
@@ -193,11 +199,15 @@ def read_vcc(state: State, slot: Slot) -> None:
 # ---------------------------------------------------------------- sources
 
 
+#: What after a minus sign makes it part of an expression.
+UNARY = frozenset("(-+~!")
+
+
 def with_modifiers(state: State, slot: Slot, plain: Callable[[], None]) -> None:
     """-x, |x|, neg(x), abs(x) around an operand."""
     cursor, bit = state.cursor, 1 << slot.index
     negate = False
-    if cursor.token.text == "-" and cursor.peek().kind not in ("int", "float") and cursor.peek().text != "(":
+    if cursor.token.text == "-" and cursor.peek().kind not in ("int", "float") and cursor.peek().text not in UNARY:
         cursor.at += 1
         negate = True
     in_neg = cursor.token.text == "neg" and cursor.peek().text == "("
@@ -354,8 +364,15 @@ def read_off(state: State) -> bool:
     return state.cursor.accept("off")
 
 
+def whole(register: Register | None) -> Register | None:
+    """`register`, which must not be a half."""
+    if register is not None and register.half:
+        raise AsmError("this operand has no halves", register.column)
+    return register
+
+
 def read_global_addr(state: State, slot: Slot) -> None:
-    register = state.register()
+    register = whole(state.register())
     if register is None or register.file != "v" or register.count > 2:
         raise state.cursor.fail("one VGPR, or two with saddr off")
     state.set(slot.field, register.number)
@@ -373,7 +390,7 @@ def read_scratch_addr(state: State, slot: Slot) -> None:
     if read_off(state):
         state.set("SVE", 0)
         return
-    state.set(slot.field, want(state, state.register(), "v", 1).number)
+    state.set(slot.field, want(state, whole(state.register()), "v", 1).number)
     state.set("SVE", 1)
 
 
@@ -388,7 +405,7 @@ def read_saddr(state: State, slot: Slot) -> None:
 
 
 def read_buffer_data(state: State, slot: Slot) -> None:
-    register = state.register()
+    register = whole(state.register())
     if register is None or register.file != "v":
         raise state.cursor.fail("VGPRs")
     state.set(slot.field, register.number)
@@ -403,7 +420,7 @@ def read_buffer_addr(state: State, slot: Slot) -> None:
     if read_off(state):
         register = None
     else:
-        register = state.register()
+        register = whole(state.register())
         if register is None or register.file != "v":
             raise state.cursor.fail("VGPRs or off")
         state.set("VADDR", register.number)
@@ -418,7 +435,7 @@ def read_buffer_addr(state: State, slot: Slot) -> None:
 
 
 def read_image(state: State, slot: Slot, count: Callable[[], int]) -> None:
-    register = state.register()
+    register = whole(state.register())
     if register is None or register.file != "v":
         raise state.cursor.fail("VGPRs")
     state.set(slot.field, register.number)

@@ -74,6 +74,11 @@ def source_index(field: str) -> int:
     return int(field[-1])
 
 
+def has_signs(row: InstRow, operand: OperandRow) -> bool:
+    """Whether a source of a long encoding has -x and |x|: floats do, integers do not."""
+    return operand.fmt.startswith(("f", "bf")) or row.name.startswith(("V_CNDMASK", *MIX_NAMES))
+
+
 def source_slot(target: Arch, row: InstRow, operand: OperandRow, form: str) -> Slot:
     """A source: `src` may be anything, `vgpr` is an 8-bit register field."""
     field, index = operand.field, source_index(operand.field)
@@ -89,8 +94,9 @@ def source_slot(target: Arch, row: InstRow, operand: OperandRow, form: str) -> S
         kind = "vgpr"
     long = row.base in (*LONG_BASES, "VINTERP") or row.name.startswith(MIX_NAMES)
     long = long and not row.name.startswith(BITOP)
-    signs = target.dialect != "gfx9" or takes_signs(row, operand)
-    signed = long or (form.startswith("dpp") and index < 2 and row.base in SHORT_BASES and signs)
+    signs = takes_signs(row, operand) if target.dialect == "gfx9" else has_signs(row, operand)
+    moved = form == "dpp16" and index < 2 and row.base in SHORT_BASES and signs
+    signed = moved or (long and has_signs(row, operand))
     style = MIX if row.name.startswith(MIX_NAMES) else operand.type
     fmt = constant_format(target, row, operand)
     acc = "always" if operand.type == "src_accvgpr" else ""
