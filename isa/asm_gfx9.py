@@ -44,7 +44,7 @@ def read_sdwa_plain(state: State, slot: Slot) -> None:
     if register is not None:
         number = asm_operands.scalar_number(state, register, slot.bits)
     else:
-        value = state.cursor.value("a register or an inline constant", stop_bar=True)
+        value = state.cursor.value("a register or an inline constant")
         number = asm_operands.constant(state, slot, value, False, column)
     if number == LITERAL:
         raise AsmError("no literal in this form", column)

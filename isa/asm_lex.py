@@ -83,9 +83,10 @@ class Undefined(AsmError):
     """A symbol without a value."""
 
 
+#: How strongly operators bind, as GNU as and LLVM have it: `1+2<<4` is `1+(2<<4)`, `1|2+4` is `(1|2)+4`.
 BINARY: Mapping[str, int] = {
-    "||": 1, "&&": 2, "|": 3, "^": 4, "&": 5, "==": 6, "!=": 6, "<": 7, ">": 7, "<=": 7, ">=": 7,
-    "<<": 8, ">>": 8, "+": 9, "-": 9, "*": 10, "/": 10, "%": 10,
+    "||": 1, "&&": 2, "==": 3, "!=": 3, "<": 3, ">": 3, "<=": 3, ">=": 3, "+": 4, "-": 4,
+    "|": 5, "^": 5, "&": 5, "*": 6, "/": 6, "%": 6, "<<": 6, ">>": 6,
 }  # fmt: skip
 
 
@@ -120,6 +121,7 @@ class Cursor:
     def __init__(self, tokens: list[Token], symbols: Mapping[str, int | None],
                  functions: Mapping[str, tuple[int, Callable[..., int]]] = FUNCTIONS) -> None:
         self.tokens, self.symbols, self.at, self.functions = tokens, symbols, 0, functions
+        self.in_bars = False  # inside |x|: a bar ends an expression
 
     @property
     def token(self) -> Token:
@@ -155,13 +157,15 @@ class Cursor:
 
     # ---- expressions
 
-    def value(self, what: str = "a number", stop_bar: bool = False) -> Value:
-        """An expression; `|` ends it when `stop_bar` (inside |x|)."""
-        return self._binary(3.5 if stop_bar else 0, what)
+    def value(self, what: str = "a number") -> Value:
+        """An expression."""
+        return self._binary(0, what)
 
-    def _binary(self, least: float, what: str) -> Value:
+    def _binary(self, least: int, what: str) -> Value:
         left = self._unary(what)
         while BINARY.get(self.token.text, -1) > least and self.token.kind == "op":
+            if self.in_bars and self.token.text == "|":
+                break
             op = self.token
             self.at += 1
             right = self._binary(BINARY[op.text], what)

@@ -11,6 +11,9 @@ from stuntgpu.isa import asm_imm_gfx9, asm_imm_parse
 from stuntgpu.isa.asm_lex import AsmError, Value, float_bits
 from stuntgpu.isa.asm_names import (
     DOUBLED,
+    F16_BITS,
+    F32_BITS,
+    F64_HIGH,
     FIRST_VGPR,
     INV_2PI_F32,
     INV_2PI_F64,
@@ -22,7 +25,7 @@ from stuntgpu.isa.asm_names import (
 from stuntgpu.isa.asm_state import Register, State
 from stuntgpu.isa.decode import LITERAL_TYPES
 from stuntgpu.isa.errata.encodings import LDS_DIRECT, LDS_DIRECT_NAME
-from stuntgpu.isa.syntax import MIX
+from stuntgpu.isa.syntax import MIX, SHORT_BASES
 from stuntgpu.isa.syntax_gfx12 import address_registers
 from stuntgpu.isa.syntax_image import image_address_registers, image_data_registers
 from stuntgpu.isa.syntax_types import Slot
@@ -204,9 +207,13 @@ UNARY = frozenset("(-+~!")
 
 
 def with_modifiers(state: State, slot: Slot, plain: Callable[[], None]) -> None:
-    """-x, |x|, neg(x), abs(x) around an operand."""
-    cursor, bit = state.cursor, 1 << slot.index
-    negate = False
+    """-x, |x|, neg(x), abs(x) around an operand, as fields of the encoding."""
+    with_signs(state, plain, lambda negate, absolute: set_sign(state, slot, 1 << slot.index, negate, absolute))
+
+
+def with_signs(state: State, plain: Callable[[], None], apply: Callable[[bool, bool], None]) -> None:
+    """-x, |x|, neg(x), abs(x) around an operand; `apply` gets what was there."""
+    cursor, negate = state.cursor, False
     if cursor.token.text == "-" and cursor.peek().kind not in ("int", "float") and cursor.peek().text not in UNARY:
         cursor.at += 1
         negate = True
@@ -217,14 +224,16 @@ def with_modifiers(state: State, slot: Slot, plain: Callable[[], None]) -> None:
     cursor.at += 2 * in_abs
     if in_neg and cursor.token.text == "neg":
         raise cursor.fail("an operand")
+    negate, absolute, cursor.in_bars = negate or in_neg, bars or in_abs, bars
     plain()
+    cursor.in_bars = False
     if bars:
         cursor.expect("|")
     if in_abs:
         cursor.expect(")")
     if in_neg:
         cursor.expect(")")
-    set_sign(state, slot, bit, negate or in_neg, bars or in_abs)
+    apply(negate, absolute)
 
 
 def set_sign(state: State, slot: Slot, bit: int, negate: bool, absolute: bool) -> None:
@@ -246,8 +255,52 @@ def set_sign(state: State, slot: Slot, bit: int, negate: bool, absolute: bool) -
 def read_source(state: State, slot: Slot) -> None:
     if slot.signed:
         with_modifiers(state, slot, lambda: read_plain_source(state, slot))
+    elif folds_signs(state, slot):
+        column = state.cursor.token.column
+        with_signs(state, lambda: read_plain_source(state, slot), lambda n, a: fold(state, slot, n, a, column))
     else:
         read_plain_source(state, slot)
+
+
+def folds_signs(state: State, slot: Slot) -> bool:
+    """Whether signs of constants become part of the constant: floats of short encodings."""
+    is_short = state.row is not None and state.row.base in SHORT_BASES and "DPP_FORM" not in state.fields
+    return is_short and slot.fmt in FOLDED
+
+
+def fold(state: State, slot: Slot, negate: bool, absolute: bool, column: int) -> None:
+    """The constant just read with its sign changed."""
+    if not negate and not absolute:
+        return
+    number, literal = state.fields[slot.field], state.literal
+    bits = literal if number == LITERAL else constant_bits(number, slot.fmt)
+    if bits is None:
+        raise AsmError("expected a constant: registers have no sign in this encoding", column)
+    top = FOLDED[slot.fmt]
+    bits = (bits & ~top if absolute else bits) ^ (top if negate else 0)
+    inline = inline_number(bits, literal_kind(slot.fmt, slot.bits)) if bits else 128
+    if number == LITERAL:
+        state.literal = None
+    if inline is None and not literal_allowed(state, slot):
+        raise AsmError(f"no literal ({bits:#x}) in this operand", column)
+    if inline is None:
+        state.set_literal(bits, column)
+    state.set(slot.field, LITERAL if inline is None else inline)
+
+
+#: Formats whose constants have a sign, and where it is in the literal (the high word of f64).
+FOLDED = {"f16": 1 << 15, "f32": 1 << 31, "f64": 1 << 31}
+
+
+def constant_bits(number: int, fmt: str) -> int | None:
+    """Literal bits of an inline constant, None for another number (and for an integer of f64)."""
+    if 240 <= number <= 248:
+        table = {"f16": F16_BITS, "f32": F32_BITS, "f64": (*F64_HIGH, 0x3FC45F30)}[fmt]
+        return table[number - 240]
+    value = number - 128 if number <= 192 else 192 - number
+    if not 128 <= number <= 208 or (fmt == "f64" and value):
+        return None
+    return value & (0xFFFF if fmt == "f16" else 0xFFFF_FFFF)
 
 
 def read_plain_source(state: State, slot: Slot) -> None:
@@ -256,14 +309,14 @@ def read_plain_source(state: State, slot: Slot) -> None:
         cursor.at += 2
         v = cursor.value()
         cursor.expect(")")
-        state.set(slot.field, constant(state, slot, v, True, column))
+        state.set(slot.field, constant(state, slot, v, not cursor.in_bars, column))
         return
     if state.row is not None and state.row.base.startswith("VOPD") and cursor.accept(LDS_DIRECT_NAME):
         state.set(slot.field, LDS_DIRECT)
         return
     register = state.register()
     if register is None:
-        v = cursor.value("a register or a constant", stop_bar=True)
+        v = cursor.value("a register or a constant")
         if slot.style in ("src_vgpr", "vgpr"):
             raise AsmError("expected a VGPR", column)
         state.set(slot.field, constant(state, slot, v, False, column))

@@ -145,3 +145,38 @@ def test_error_has_line_column_and_text() -> None:
 def test_undefined_label_is_an_error() -> None:
     with pytest.raises(AsmError, match="nowhere"):
         assemble(GFX, "s_branch nowhere")
+
+
+# ---------------------------------------------------------------- spellings
+
+
+@pytest.mark.parametrize(("text", "code"), [
+    ("s_mov_b32 s0, 1|2+4*16", "ff0080be43000000"),  # bars bind more than plus
+    ("s_mov_b32 s0, 1+100<<4", "ff0080be41060000"),
+    ("s_endpgm", "0000b0bf"),
+    ("s_endpgm 255", "ff00b0bf"),
+    ("v_sqrt_f32 v3, |-100.0|", "ff66067e0000c842"),  # a constant takes its sign into the short encoding
+    ("v_cos_f16 v113.l, neg(0.1)", "ffc2e27e66ae0000"),
+    ("v_cvt_u32_f64 v42, |0.0|", "802a547e"),
+    ("v_cmp_u_f32 vcc_lo, v0, |v132| dpp8:[4,4,6,0,4,3,4,7]", "6a0218d4e908030000a4c1f1"),  # DPP8 has no signs
+    ("v_fma_f64 v[10:11], v[0:1], v[2:3], 0xffffffffffffffff", "0a0014d600050603"),
+    ("v_cmp_ne_i16_e64 s36, --1, null", "240035d481f80000"),
+    ("v_wmma_f32_16x16x16_f16 v[0:7], v[8:15], v[16:23], null", "004040cc0821f219"),
+])  # fmt: skip
+def test_spellings_have_llvms_encoding(text: str, code: str) -> None:
+    assert assemble_one(GFX, text).hex() == code
+
+
+@pytest.mark.parametrize("text", [
+    "v_or3_b32 v0, v1, v2, -v3",  # an integer has no sign
+    "v_sqrt_f32_e32 v0, -v1",  # no sign of a register in this encoding
+    "v_add_f32_dpp v0, v1, 0x1234 row_shl:1",
+    "v_fma_f32_e64_dpp v0, v1, v2, 0x1234 row_shl:1",  # no literal beside DPP
+    "s_cmov_b64 scc, null",  # no such destination
+    "buffer_load_b32 v154, v157.h, s[0:3], 12 idxen",  # no half is an address
+    "ds_load_b32 v0, v1 offset:1 offset:2",
+    "v_mov_b32_dpp v0, v1 row_shl:1 row_shr:1",
+])  # fmt: skip
+def test_what_would_give_other_code_is_refused(text: str) -> None:
+    with pytest.raises(AsmError):
+        assemble_one(GFX, text)
