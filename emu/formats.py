@@ -23,6 +23,8 @@ KINDS = ("UNORM", "SNORM", "USCALED", "SSCALED", "UINT", "SINT", "FLOAT")
 ENV = sf.Env()
 #: Unsigned floats of packed formats: bits -> fraction bits; five exponent bits, bias 15.
 SMALL_FRACTIONS = {11: 6, 10: 5}
+#: Sizes a float channel can have.
+FLOAT_BITS = (10, 11, 16, 32)
 
 
 @dataclass(frozen=True, slots=True)
@@ -61,7 +63,10 @@ def of_code(name: str, code: int) -> Format | None:
         sizes, _, kind = asm_imm.UNIFIED_FORMATS[code].removeprefix("BUF_FMT_").rpartition("_")
     else:
         return None
-    return make(sizes, kind) if kind in KINDS and sizes[:1].isdigit() else None
+    if kind not in KINDS or not sizes[:1].isdigit():
+        return None
+    made = make(sizes, kind)
+    return made if kind != "FLOAT" or all(n in FLOAT_BITS for _, n in made.channels) else None
 
 
 def code_of_descriptor(name: str, words: int) -> int:

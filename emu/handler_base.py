@@ -15,6 +15,7 @@ from dataclasses import dataclass
 
 from stuntgpu.emu import layout, state
 from stuntgpu.emu.forms import Form, Slot, row, symbol
+from stuntgpu.emu.lower import ScalarBody
 from stuntgpu.emu.lower_int import shift
 from stuntgpu.emu.lower_text import Emitter, FloatMode, Host, Value
 from stuntgpu.isa.errors import Unmodelled
@@ -45,6 +46,8 @@ class Handler(ABC):
         self.constants = dict(form.constants)
         self.unread = frozenset(row(form.arch, form.name).writes)  # results that nothing keeps start as 0
         self.stops = False
+        self.old_value: Value | None = None  # inside `exchange`: what the location held
+        self.pending = ""
 
     # ------------------------------------------------------------ frame
 
@@ -262,14 +265,19 @@ class Handler(ABC):
     def sgpr_at(self, index: Value, elsewhere: int) -> str:
         """A scalar register by number; NULL and what is no register lie at `elsewhere`."""
         e, number = self.e, self.e.zext(index, 64)
-        null = e.const(state.wavefront(self.form.arch).null & 127, 64)
+        null = e.const(self.null, 64)
         odd = e.bin("or", e.icmp("eq", number, null), e.icmp("ugt", number, e.const(state.N_SGPRS - 1, 64)))
         number = e.select(odd, e.const(elsewhere, 64), number)
         return e.raw(f"getelementptr i32, ptr %w, i64 {number.ref}")
 
     def sgpr(self, index: Value) -> Value:
-        null = state.wavefront(self.form.arch).null & 127
-        return Value(self.load("i32", self.sgpr_at(index, null), 4), 32)
+        return Value(self.load("i32", self.sgpr_at(index, self.null), 4), 32)
+
+    @property
+    def null(self) -> int:
+        """A place of the scalar file that always reads 0."""
+        null = state.wavefront(self.form.arch).null
+        return null if null >= 0 else layout.ZERO
 
     def reg_read(self, x: RegRead, index: Value, lane: Value | None) -> Value:
         if x.file == "HWREG":
@@ -318,6 +326,30 @@ class Handler(ABC):
         e.line(f"store i{value.width} {value.ref}, ptr {p}, align 1")
         e.jump(end)
         e.start(end)
+
+    def exchange(self, b: ScalarBody, p: str, width: int) -> None:
+        """The body as one indivisible action on a location of `width` bits at host pointer `p`, null for none:
+        old = load; new = body(old); compare-and-swap until nobody came between."""
+        e = self.e
+        self.pending, slot = e.alloca(f"i{width}", 16), e.alloca(f"i{width}", 16)
+        retry, swap, end = e.label("retry"), e.label("swap"), e.label("swapped")
+        is_null = e.raw(f"icmp eq ptr {p}, null")
+        start = self.load_or_zero(p, width)
+        e.line(f"store i{width} {start.ref}, ptr {slot}")
+        e.jump(retry)
+        e.start(retry)
+        self.old_value = Value(self.load(f"i{width}", slot, 8), width)
+        e.line(f"store i{width} {self.old_value.ref}, ptr {self.pending}")
+        b.open(self.sem.body, self.sem.widths)
+        b.block(self.sem.body)
+        e.branch(is_null, end, swap)
+        e.start(swap)
+        new = self.load(f"i{width}", self.pending, 8)
+        pair = e.raw(f"cmpxchg ptr {p}, i{width} {self.old_value.ref}, i{width} {new} seq_cst seq_cst, align {width // 8}")
+        e.line(f"store i{width} {e.raw(f'extractvalue {{ i{width}, i1 }} {pair}, 0')}, ptr {slot}")
+        e.branch(e.raw(f"extractvalue {{ i{width}, i1 }} {pair}, 1"), end, retry)
+        e.start(end)
+        self.old_value = None
 
     def do(self, s: Do, args: Sequence[Value], mask: Value | None) -> None:
         if s.action in ("nop", "memory_barrier", "sendmsg"):

@@ -40,8 +40,6 @@ class LoopHandler(LaneHandler):
         self.lane = ""
         self.arrays: dict[str, tuple[str, int]] = {}
         self.pointer: str | None = None
-        self.old_value: Value | None = None
-        self.pending = ""
         self.in_lane = False
 
     # ------------------------------------------------------------ the loop
@@ -112,7 +110,7 @@ class LoopHandler(LaneHandler):
         e = self.e
         b = ScalarBody(e, self)
         if self.is_exchange():
-            self.exchange(b)
+            self.exchange_lane(b)
         else:
             b.open(self.sem.body, self.sem.widths)
             b.block(self.sem.body)
@@ -207,34 +205,12 @@ class LoopHandler(LaneHandler):
         loads = [x for x in expressions(self.sem.body) if isinstance(x, Load)]
         return self.facts.is_atomic and len({x.addr for x in loads}) == 1 and self.form.segment != "lds"
 
-    def exchange(self, b: ScalarBody) -> None:
-        """old = load; new = row(old); compare-and-swap until nobody came between."""
-        e = self.e
+    def exchange_lane(self, b: ScalarBody) -> None:
         first = next(x for x in expressions(self.sem.body) if isinstance(x, Load))
         w = first.width
-        p = self.lane_pointer(first, b)
-        self.pending = e.alloca(f"i{w}", 16)
-        slot = e.alloca(f"i{w}", 16)
-        retry, swap, end = e.label("retry"), e.label("swap"), e.label("swapped")
-        is_null = e.raw(f"icmp eq ptr {p}, null")
-        start = self.load_or_zero(p, w)
-        e.line(f"store i{w} {start.ref}, ptr {slot}")
-        e.jump(retry)
-        e.start(retry)
-        self.old_value = Value(self.load(f"i{w}", slot, 8), w)
-        e.line(f"store i{w} {self.old_value.ref}, ptr {self.pending}")
-        b.open(self.sem.body, self.sem.widths)
-        b.block(self.sem.body)
-        e.branch(is_null, end, swap)
-        e.start(swap)
-        new = self.load(f"i{w}", self.pending, 8)
-        pair = e.raw(f"cmpxchg ptr {p}, i{w} {self.old_value.ref}, i{w} {new} seq_cst seq_cst, align {w // 8}")
-        e.line(f"store i{w} {e.raw(f'extractvalue {{ i{w}, i1 }} {pair}, 0')}, ptr {slot}")
-        e.branch(e.raw(f"extractvalue {{ i{w}, i1 }} {pair}, 1"), end, retry)
-        e.start(end)
+        self.exchange(b, self.lane_pointer(first, b), w)
         if w > 32 and self.form.segment in ("flat", "scratch"):
-            e.line(f"call void {self.helper(layout.SETTLE)}(ptr %w)")
-        self.old_value = None
+            self.e.line(f"call void {self.helper(layout.SETTLE)}(ptr %w)")
 
     def lane_pointer(self, x: Load, b: ScalarBody) -> str:
         """Host pointer; a buffer's location out of range counts as none."""

@@ -12,7 +12,7 @@ from stuntgpu.emu.lower import ScalarBody
 from stuntgpu.emu.lower_int import shift
 from stuntgpu.emu.lower_text import Value
 from stuntgpu.isa.errors import Unmodelled
-from stuntgpu.isa.ir import Expr, Load, RegWrite, Store, statements
+from stuntgpu.isa.ir import Expr, Load, RegWrite, Store, expressions, statements
 from stuntgpu.isa.memory_fields import scalar_granule
 
 
@@ -22,8 +22,12 @@ class WaveHandler(Handler):
     def body(self) -> None:
         self.e.lanes = 0
         b = ScalarBody(self.e, self)
-        b.open(self.sem.body, self.sem.widths)
-        b.block(self.sem.body)
+        first = next((x for x in expressions(self.sem.body) if isinstance(x, Load)), None)
+        if first is not None and first.space == "MEM" and row(self.form.arch, self.form.name).is_atomic:
+            self.exchange(b, self.location(b.expr(first.addr), first.width), first.width)
+        else:
+            b.open(self.sem.body, self.sem.widths)
+            b.block(self.sem.body)
         for name in row(self.form.arch, self.form.name).writes:
             if name != "PC":
                 self.commit(name, b.get(name, b.slots[name][1]))
@@ -142,8 +146,7 @@ class WaveHandler(Handler):
         """A scalar load of x.width bits."""
         if x.space == "LDS":
             return self.resolved_load(x, addr, "lds")
-        i = self.form.slot("at sbase")
-        if i >= 0 and self.form.slots[i].bits == 128:
+        if self.is_buffer():
             return self._buffer_load(x, addr)
         return self.resolved_load(x, addr, "global")
 
@@ -154,39 +157,74 @@ class WaveHandler(Handler):
         p = self.resolve(addr, x.width // 8, self.access_of(layout.ACCESS_READ), kind)
         return self.load_or_zero(p, x.width)
 
-    def _buffer_load(self, x: Load, addr: Value) -> Value:
-        """S_BUFFER_LOAD: dword by dword (or the smaller whole), zero where outside the buffer's bytes."""
+    def is_buffer(self) -> bool:
+        i = self.form.slot("at sbase")
+        return i >= 0 and self.form.slots[i].bits == 128
+
+    def location(self, addr: Value, width: int) -> str:
+        """Host pointer of an atomic's location; null when it is not in its buffer as a whole."""
+        e, size = self.e, width // 8
+        if not self.is_buffer():
+            return self.resolve(addr, size, layout.ACCESS_ATOMIC, "global")
+        crooked = e.icmp("ne", e.bin("and", addr, e.const(size - 1, 64)), e.const(0, 64))
+        faults_or_is = e.bin("or", self._inside(addr, size), crooked)  # misaligned, it faults wherever it is
+        return self._pointer_if(faults_or_is, addr, size, layout.ACCESS_ATOMIC)
+
+    def _inside(self, at: Value, size: int) -> Value:
+        """Whether `size` bytes lie in the scalar buffer."""
         e = self.e
         words = self.scalar("at sbase", 128)
         base = e.bin("and", e.zext(words, 64), e.const((1 << 48) - 1, 64))
         stride = e.bin("and", e.zext(shift(e, "lshr", words, e.const(48, 32)), 64), e.const(0x3FFF, 64))
         records = e.zext(e.zext(shift(e, "lshr", words, e.const(64, 32)), 32), 64)
         none = e.icmp("eq", stride, e.const(0, 64))
-        size = e.select(none, records, e.bin("mul", records, stride))
+        room = e.select(none, records, e.bin("mul", records, stride))
+        past = e.bin("add", e.bin("sub", at, base), e.const(size, 64))
+        return e.bin("and", e.icmp("ule", base, at), e.icmp("ule", past, room))
+
+    def _buffer_load(self, x: Load, addr: Value) -> Value:
+        """S_BUFFER_LOAD: dword by dword (or the smaller whole), zero where outside the buffer's bytes."""
+        e = self.e
         value, unit = e.const(0, x.width), min(x.width, 32)
         for i in range(0, x.width, unit):
             at = e.bin("add", addr, e.const(i // 8, 64))
-            past = e.bin("sub", at, base)
-            inside = e.bin("and", e.icmp("ule", base, at), e.icmp("ule", e.bin("add", past, e.const(unit // 8, 64)), size))
-            part = self._load_if(inside, at, unit)
+            p = self._pointer_if(self._inside(at, unit // 8), at, unit // 8, layout.ACCESS_READ)
+            part = self.load_or_zero(p, unit)
             value = e.bin("or", value, shift(e, "shl", e.zext(part, x.width), e.const(i, 32)))
         return value
 
-    def _load_if(self, inside: Value, at: Value, bits: int) -> Value:
+    def _buffer_store(self, addr: Value, value: Value) -> None:
+        """S_BUFFER_STORE: dwords outside the buffer's bytes are not written."""
+        e = self.e
+        for i in range(0, value.width, 32):
+            at = e.bin("add", addr, e.const(i // 8, 64))
+            p = self._pointer_if(self._inside(at, 4), at, 4, layout.ACCESS_WRITE)
+            self.store_if(p, e.zext(shift(e, "lshr", value, e.const(i, 32)), 32))
+
+    def _pointer_if(self, inside: Value, at: Value, size: int, access: int) -> str:
+        """Host pointer of an access, null when it is not inside."""
         e = self.e
         some, end, before = e.label("some"), e.label("end"), e.block
         e.branch(inside.ref, some, end)
         e.start(some)
-        v = self.load(f"i{bits}", self.resolve(at, bits // 8, layout.ACCESS_READ, "global"), 1)
+        p = self.resolve(at, size, access, "global")
         after = e.block
         e.jump(end)
         e.start(end)
-        return e.inst(f"phi i{bits} [ 0, %{before} ], [ {v}, %{after} ]", bits)
+        return e.raw(f"phi ptr [ null, %{before} ], [ {p}, %{after} ]")
 
     def mem_load(self, x: Load, address: Callable[[Expr], Value], mask: Value | None) -> Value:
+        if self.old_value is not None:
+            return self.e.zext(self.old_value, x.width)
         return self.load_memory(x, address(x.addr))
 
     def mem_store(self, s: Store, address: Callable[[Expr], Value], value: Value, mask: Value | None) -> None:
+        if self.old_value is not None:
+            self.e.line(f"store i{value.width} {value.ref}, ptr {self.pending}")
+            return
+        if self.is_buffer():
+            self._buffer_store(address(s.addr), value)
+            return
         kind = "lds" if s.space == "LDS" else "global"
         p = self.resolve(address(s.addr), value.width // 8, self.access_of(layout.ACCESS_WRITE), kind)
         self.store_if(p, value)

@@ -374,6 +374,8 @@ class Wave:
     def _buffer_pieces(self, lane: int | None, address: int, size: int) -> list[tuple[int, int, int]]:
         """(VA, bytes, bit position) of the dwords (or the smaller whole) that are in range."""
         limits = self.accesses[lane]
+        if self.atomic and not (limits.low <= address and address + size <= limits.high):
+            return []  # an indivisible access is in range as a whole, or not
         pieces = [(address + i, min(4, size - i), 8 * i) for i in range(0, size, 4)]
         return [p for p in pieces if limits.low <= p[0] and p[0] + p[1] <= limits.high]
 

@@ -10,6 +10,7 @@ import ctypes
 import json
 import random
 from collections.abc import Iterator, Mapping, Sequence
+from functools import lru_cache
 
 import pytest
 
@@ -22,7 +23,8 @@ from stuntgpu.emu.native import Native
 from stuntgpu.emu.program import Code, Pool, is_elided
 from stuntgpu.emu.records import works_of
 from stuntgpu.emu.reference import Reference
-from stuntgpu.emu.state import WaveFinal, WaveInit
+from stuntgpu.emu.state import WaveFinal, WaveInit, following, register
+from stuntgpu.isa.asm import assemble_one
 from stuntgpu.isa.decode import DecodeError, decode
 from stuntgpu.isa.errors import Unmodelled
 from stuntgpu.isa.inst import Inst, Kind
@@ -32,9 +34,10 @@ from tests.emu.gaps import NATIVE, is_native_gap
 from tests.shared import shared_dir
 
 #: Architectures, and how many opcodes each has at least that run in waves of 32 and of 64.
-ARCHES = {"gfx1100": 700, "gfx1201": 800}
+ARCHES = {"gfx1100": 700, "gfx1201": 800, "gfx942": 550, "gfx950": 600}
+#: (arch, lanes of a wave, seed)
+WAVES = [(arch, lanes, seed) for arch in ARCHES for lanes, seed in ((32, 1), (64, 2)) if lanes == 64 or arch.startswith("gfx1")]
 CODE = 0x10000
-S_ENDPGM = bytes.fromhex("0000b0bf")
 MODES = (0xF0, 0xC0)
 
 #: Encodings whose instructions need memory, jump, or act on the wave.
@@ -106,7 +109,8 @@ def parts(inst: Inst) -> Sequence[Inst]:
 
 def registers(inst: Inst, lanes: int, rng: random.Random) -> Mapping[int, list[int]]:
     """Contents of the VGPRs around the instruction's."""
-    used = {(o.reg + k) % 256 for p in parts(inst) for o in operands(p) if o.kind is Kind.VGPR for k in range(9)}
+    vectors = (Kind.VGPR, Kind.AGPR)
+    used = {following(register(o), k) for p in parts(inst) for o in operands(p) if o.kind in vectors for k in range(33)}
     used |= {v & 255 for k, v in inst.fields.items() if k in ("ADDR", "DATA0", "SRC0", "SRC1", "SRC2", "VDST", "VSRC0")}
     return {reg: [word(rng) for _ in range(lanes)] for reg in used}
 
@@ -118,8 +122,14 @@ def start(inst: Inst, lanes: int, mode: int, rng: random.Random) -> WaveInit:
                     vcc=rng.getrandbits(lanes), scc=rng.getrandbits(1), m0=m0, mode=mode | rng.choice((0, 0x100, 0x300)))
 
 
+@lru_cache(maxsize=8)
+def ended(arch: str) -> bytes:
+    """S_ENDPGM."""
+    return assemble_one(arch, "s_endpgm")
+
+
 def outcome(executor: Native | Reference, code: bytes, init: WaveInit, lanes: int) -> WaveFinal | str:
-    memory = ctypes.create_string_buffer(code + S_ENDPGM, len(code) + 64)
+    memory = ctypes.create_string_buffer(code + ended(executor.arch), len(code) + 64)
     space = AddressSpace()
     space.map(CODE, len(code) + 64, ctypes.addressof(memory), keep=memory)
     try:
@@ -128,8 +138,7 @@ def outcome(executor: Native | Reference, code: bytes, init: WaveInit, lanes: in
         return fault.kind
 
 
-@pytest.mark.parametrize(("lanes", "seed"), [(32, 1), (64, 2)])
-@pytest.mark.parametrize("arch", ARCHES)
+@pytest.mark.parametrize(("arch", "lanes", "seed"), WAVES)
 def test_golden_opcodes_do_the_same_on_both_tiers(arch: str, lanes: int, seed: int) -> None:
     rng, native, reference = random.Random(seed), Native(arch), Reference(arch)
     work = [(*item, MODES[i % 2]) for i, item in enumerate(one_of_each(arch, lanes, rng))]
