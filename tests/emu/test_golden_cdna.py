@@ -1,14 +1,16 @@
-"""CDNA on the reference: instruction programs with values from hardware, and recorded launches of whole kernels."""
+"""CDNA: instruction programs with values from hardware, and recorded launches of whole kernels."""
 
 from __future__ import annotations
 
 from typing import Any
 
 import numpy as np
+import pytest
 
 from stuntgpu.emu.buffers import Placement, host_address
 from stuntgpu.emu.launch import Launch, RunOptions
 from stuntgpu.emu.memory import AddressSpace
+from stuntgpu.emu.native import Native
 from stuntgpu.emu.reference import Reference
 from stuntgpu.isa.abi.descriptor import Rsrc1, Rsrc2
 from stuntgpu.isa.abi.targets import TARGETS
@@ -17,6 +19,7 @@ from tests.emu.test_golden_kernels import recorded, same, unpacked
 from tests.shared import shared_dir
 
 ARCH = "gfx950"
+TIERS: dict[str, type[Native] | type[Reference]] = {"native": Native, "reference": Reference}
 WAVE_LANES = 64
 BUDGET = 400_000
 #: Programs that are not code of the architecture, and why.
@@ -29,8 +32,9 @@ def programs() -> list[golden.Golden]:
     return [g for g in rows if g.id not in NO_CODE]
 
 
-def test_golden_hardware_values_hold() -> None:
-    memory, executor, rows = golden.Memory(), Reference(ARCH), programs()
+@pytest.mark.parametrize("tier", TIERS)
+def test_golden_hardware_values_hold(tier: str) -> None:
+    memory, executor, rows = golden.Memory(), TIERS[tier](ARCH), programs()
     assert {g.target for g in rows} == {ARCH}
     assert not any(g.doubtful for g in rows)
     bad = [line for g in rows for line in golden.failures(executor, memory, g)]
@@ -51,7 +55,7 @@ def launch(row: dict[str, Any], space: AddressSpace) -> Launch:
         scratch_wave_bytes=wave_bytes, name=row["id"])
 
 
-def replay(row: dict[str, Any]) -> list[bytes]:
+def replay(row: dict[str, Any], tier: str) -> list[bytes]:
     """Contents of every buffer after the launch, run at its own addresses."""
     space = AddressSpace()
 
@@ -63,14 +67,15 @@ def replay(row: dict[str, Any]) -> list[bytes]:
     at(row["code_addr"], bytes.fromhex(row["code"]), "code")
     at(row["kernarg_addr"], bytes.fromhex(row["kernarg"]), "kernel arguments")
     buffers = [at(b["addr"], unpacked(b["before"]), f"buffer {i}") for i, b in enumerate(row["bufs"])]
-    Reference(row["target"]).run(space, launch(row, space), RunOptions(max_wave_instructions=BUDGET))
+    TIERS[tier](row["target"]).run(space, launch(row, space), RunOptions(max_wave_instructions=BUDGET))
     return [b.tobytes() for b in buffers]
 
 
-def test_golden_recorded_launches_leave_the_recorded_memory() -> None:
+@pytest.mark.parametrize("tier", TIERS)
+def test_golden_recorded_launches_leave_the_recorded_memory(tier: str) -> None:
     wrong: list[str] = []
     for row in recorded(shared_dir() / "goldens" / "kernels_cdna.jsonl"):
-        for i, (buffer, got) in enumerate(zip(row["bufs"], replay(row), strict=True)):
+        for i, (buffer, got) in enumerate(zip(row["bufs"], replay(row, tier), strict=True)):
             if not same(row, got, bytes(unpacked(buffer["after"] or buffer["before"]))):
                 wrong.append(f"{row['id']} ({row['case']}) buffer {i}")
     assert not wrong
