@@ -241,6 +241,7 @@ class Arch:
     dual_moves_any_bank  whether two dual moves may read one register bank.
     clears_upper_half  whether a 16-bit result in the low half of a VGPR clears the other.
     has_wave_dpp  whether DPP moves across a whole wave.
+    has_dpp_scalars  whether the second source of a long instruction with DPP may be a scalar or constant.
     fp8         suffix of its 8-bit float formats in `ir.SMALL_FLOATS`: "" (OCP), "_fnuz".
     """
 
@@ -265,6 +266,7 @@ class Arch:
     fp8: str = ""
     clears_upper_half: bool = False
     has_wave_dpp: bool = False
+    has_dpp_scalars: bool = False
 
     @cached_property
     def tables(self) -> Tables:
@@ -282,7 +284,7 @@ ARCHES = {
     for a in (
         Arch("gfx1100", "rdna3", (32, 64), null=124, m0=125, n_sgprs=106, has_semantics=True),
         Arch("gfx1201", "rdna4", (32, 64), null=124, m0=125, n_sgprs=106, has_semantics=True, dialect="gfx12",
-             dual_moves_any_bank=True),
+             dual_moves_any_bank=True, has_dpp_scalars=True),
         Arch("gfx942", "cdna3", (64,), null=-1, m0=124, n_sgprs=102, has_semantics=True, no_saddr=127,
              has_half_vgprs=False, constant_bus=1, dialect="gfx9", vgpr_align=2, fp8="_fnuz",
              clears_upper_half=True, has_wave_dpp=True),

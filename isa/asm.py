@@ -19,7 +19,7 @@ from functools import cache
 from stuntgpu.isa import asm_gfx9, asm_modifiers
 from stuntgpu.isa.arch import Arch, EncodingRow, InstRow, arch
 from stuntgpu.isa.asm_aliases import canonical
-from stuntgpu.isa.asm_checks import check_banks, check_constant_bus
+from stuntgpu.isa.asm_checks import check_banks, check_constant_bus, check_dpp_source
 from stuntgpu.isa.asm_lex import AsmError, Cursor, Token, tokenize
 from stuntgpu.isa.asm_operands import READ
 from stuntgpu.isa.asm_source import Source, Statement, read_source
@@ -143,6 +143,7 @@ def attempt(state: State, candidate: Candidate) -> bytes:
         check()
     check_return(state, candidate)
     check_constant_bus(state, (row,))
+    check_dpp_source(state, row)
     layout = choose_layout(state, row, form)
     return pack(layout, state.fields, row.opcode)
 

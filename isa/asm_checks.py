@@ -52,6 +52,15 @@ def bus_limit(target: Arch, row: InstRow) -> int:
     return 1 if row.name in ONE_SCALAR else target.constant_bus
 
 
+def check_dpp_source(state: State, row: InstRow) -> None:
+    """AsmError when the second source of a long instruction with DPP is not the VGPR it must be."""
+    has_source = row.base.startswith("VOP3") and any(o.field == "SRC1" for o in row.operands)
+    if state.arch.has_dpp_scalars or not has_source or "DPP_FORM" not in state.fields:
+        return
+    if state.fields.get("SRC1", FIRST_VGPR) < FIRST_VGPR:
+        raise AsmError("expected a VGPR as second source beside DPP", state.cursor.token.column)
+
+
 def check_constant_bus(state: State, rows: tuple[InstRow, ...]) -> None:
     """AsmError when the instruction reads more scalar values than its constant bus carries."""
     if not all(r.base in VALU_BASES or r.base.startswith("VOPD") for r in rows):

@@ -353,7 +353,7 @@ def read_literal(state: State, slot: Slot) -> None:
 
 
 def read_dual_y(state: State, slot: Slot) -> None:
-    register = want(state, state.register(), "v", 1)
+    register = want(state, whole(state.register()), "v", 1)
     if register.number & 1 == state.fields["VDSTX"] & 1:
         raise AsmError("one destination of a dual instruction must be even, the other odd", register.column)
     state.set("VDSTY", register.number >> 1)

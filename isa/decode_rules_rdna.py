@@ -81,6 +81,11 @@ def target(names: Mapping[int, str]) -> Rule:
     return lambda f: "" if f.get("TGT", 0) in names else cannot("TGT", f)
 
 
+def dpp_second_source(f: Fields) -> str:
+    """With DPP the second source of a long instruction is a VGPR."""
+    return cannot("SRC1", f) if "VSRC0" in f and f.get("SRC1", VGPRS) < VGPRS else ""
+
+
 def flat_offset(f: Fields) -> str:
     return cannot("OFFSET", f) if f.get("OFFSET", 0) >> 12 else ""
 
@@ -88,6 +93,8 @@ def flat_offset(f: Fields) -> str:
 def rdna_rules(arch: Arch, row: InstRow, encoding: EncodingRow) -> Iterator[Rule]:
     if "dpp16" in row.forms:
         yield dpp_control
+        if row.base.startswith("VOP3") and not arch.has_dpp_scalars and any(o.field == "SRC1" for o in row.operands):
+            yield dpp_second_source
     if row.base in BUFFERS and row.operands:
         yield buffer(row)
     elif row.base in IMAGES:

@@ -172,6 +172,7 @@ def test_spellings_have_llvms_encoding(text: str, code: str) -> None:
     "v_sqrt_f32_e32 v0, -v1",  # no sign of a register in this encoding
     "v_add_f32_dpp v0, v1, 0x1234 row_shl:1",
     "v_fma_f32_e64_dpp v0, v1, v2, 0x1234 row_shl:1",  # no literal beside DPP
+    "v_add_f32_e64_dpp v0, v1, s2 row_shl:1",  # this chip takes a VGPR there
     "s_cmov_b64 scc, null",  # no such destination
     "buffer_load_b32 v154, v157.h, s[0:3], 12 idxen",  # no half is an address
     "ds_load_b32 v0, v1 offset:1 offset:2",
