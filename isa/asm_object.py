@@ -15,6 +15,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field, replace
+from functools import partial
 
 import msgpack
 
@@ -166,7 +167,7 @@ class _Linker:
                 raise AsmError(f"kernel {block.name!r} has no code: no label of its name",
                                block.line.text.index(block.name) + 1).at_line(block.line.number, block.line.text)
             made = Statement(block.line.number, block.line.text, (*section.trailing, f"{block.name}.kd"),
-                             lambda pc, symbols, name=block.name: self._descriptor(name, pc, symbols))
+                             partial(self._descriptor, block.name))
             section.trailing.clear()
             pad = Statement(block.line.number, "", (), lambda pc, symbols: bytes(-pc % ALIGN))
             section.statements += [pad, made]
