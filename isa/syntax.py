@@ -7,6 +7,7 @@ the convention of LLVM's AMDGPU assembler, written down here once per encoding f
 
 from __future__ import annotations
 
+import re
 from dataclasses import dataclass
 from functools import cache
 
@@ -187,6 +188,18 @@ DPP9_MODIFIERS = (Modifier("dpp_ctrl", "DPP_CTRL", "gfx9"), *DPP16_MODIFIERS[1:4
 DPP8_MODIFIERS = (Modifier("dpp8"), Modifier("dpp8_fi", "SRC0", "fi"))
 
 
+#: Instructions with an integer result that take an output factor all the same.
+OMOD_TO_INTEGERS = re.compile(r"V_CVT_(NORM_)?[IU](16|32)_F(16|32|64)|V_FREXP_EXP_I(16_F16|32_F64)")
+
+
+def has_omod(row: InstRow) -> bool:
+    """Whether mul:2 and its like go with a long instruction: those with a float result, products of pairs apart."""
+    if row.name.startswith(("V_CMP", "V_DOT2_")):
+        return False
+    result = next((o.fmt for o in row.operands if o.role == "D0"), "")
+    return result.startswith(("f", "bf")) or OMOD_TO_INTEGERS.fullmatch(row.name) is not None
+
+
 def vector_modifiers(row: InstRow, form: str) -> tuple[Modifier, ...]:
     out: list[Modifier] = []
     if form == "sdwa":
@@ -202,7 +215,7 @@ def vector_modifiers(row: InstRow, form: str) -> tuple[Modifier, ...]:
         out.append(Modifier("op_sel", "OP_SEL", "op_sel", op_sel_count(row, form)))
     if row.base.startswith("VOP3"):
         out.append(Modifier("flag", "CLAMP", "clamp"))
-    if row.base in LONG_BASES:
+    if row.base in LONG_BASES and has_omod(row):
         out.append(Modifier("omod", "OMOD"))
     if form == "dpp8":
         out += DPP8_MODIFIERS
