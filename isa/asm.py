@@ -95,6 +95,7 @@ def candidates(name: str, mnemonic: str) -> tuple[Candidate, ...]:
                 break
     if not found:
         raise unknown(mnemonic, list(rows))
+    found.sort(key=lambda row_form: row_form[1] != "")  # DPP and SDWA are taken only for what plain ones cannot say
     return tuple(c for r, f in found for c in expand(name, r, f))
 
 

@@ -85,6 +85,8 @@ def read_smem_enabled(state: State, slot: Slot) -> None:
         read_immediate_offset(state)
         return
     number = asm_operands.scalar_number(state, register, 32)
+    if number > 127:
+        raise AsmError("expected an SGPR or an offset", register.column)
     state.set("OFFSET", number)
     state.checks.append(lambda: move_register(state, number))
 

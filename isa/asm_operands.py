@@ -64,7 +64,8 @@ def integer_literal(value: int, kind: str, column: int) -> tuple[int | None, int
         return (128 + value if value >= 0 else 192 - value), value & ((1 << bits) - 1)
     wide = value & 0xFFFF_FFFF
     fits = -(1 << bits - 1) <= value < 1 << bits
-    number = inline_number(wide, kind) if kind != "i64" else None
+    halves = fits and kind in ("f16", "bf16")
+    number = inline_number(value & 0xFFFF if halves else wide, kind) if kind != "i64" else None
     if number is not None and (fits or kind == "i16"):
         return number, wide
     if not fits:

@@ -40,12 +40,22 @@ def test_sdwa_defaults_are_whole_registers(short: str, full: str) -> None:
     "v_add_f64 v[1:2], v[2:3], v[4:5]",  # pairs begin at even registers
     "ds_write2_b32 v0, v1, a2",  # one bit for both data registers
     "s_buffer_load_dword s0, s[4:7], -0x1",
+    "s_load_dword s0, s[4:5], src_vccz",  # seven bits of a register number
     "flat_load_dword v0, v[2:3] offset:-1",
     "v_mfma_f32_16x16x128_f8f6f4 v[0:3], v[0:7], v[8:15], 0 cbsz:4",  # FP4 takes four registers
 ])  # fmt: skip
 def test_what_the_encoding_cannot_say_is_refused(text: str) -> None:
     with pytest.raises(AsmError):
         assemble_one("gfx950", text)
+
+
+@pytest.mark.parametrize(("text", "code"), [
+    ("v_max_u32 v152, 1, s21", "98000fd1812a0000"),
+    ("v_min_f32 v0, v1, v187 clamp", "00800ad101770300"),
+    ("v_cmp_le_i32 exec, v148, v215", "7e00c3d094af0300"),
+])  # fmt: skip
+def test_plain_encodings_go_before_sdwa(text: str, code: str) -> None:
+    assert assemble_one("gfx942", text).hex() == code
 
 
 def test_load_to_lds_is_told_by_its_missing_register() -> None:
