@@ -129,9 +129,11 @@ def by_role(name: str, text: str) -> dict[str, Operand]:
 def test_mended_operand_lists() -> None:
     """Comparisons of CDNA that write EXEC write VCC too; loads to LDS have no destination register."""
     written = by_role("gfx942", "v_cmpx_eq_f32_e32 vcc, v1, v2")
-    assert written["D0"].reg == 106 and written["EXEC"].reg == 126
+    assert written["D0"].reg == 106
+    assert written["EXEC"].reg == 126
     roles = by_role("gfx950", "global_load_lds_dword v[2:3], off")
-    assert "VDATA" not in roles and "RETURN_DATA" not in roles
+    assert "VDATA" not in roles
+    assert "RETURN_DATA" not in roles
 
 
 def test_acc_registers_are_told_by_type_and_by_bit() -> None:

@@ -33,6 +33,7 @@ def numbered_commands() -> list[str]:
 def folder(tmp_path: Path) -> Path:
     """A folder as the quick starts suppose it."""
     shutil.copy(tree.ROOT / "surface/demo/vadd_f32.gfx1100.hsaco", tmp_path / "vadd_f32.hsaco")
+    (tmp_path / "kernel.s").write_text(re.findall(r"^```\n(.*?)^```$", tree.text(tree.ROOT / "docs/assembler.md"), re.MULTILINE | re.DOTALL)[0])
     return tmp_path
 
 
