@@ -20,6 +20,7 @@ from stuntgpu.isa import asm_gfx9, asm_modifiers
 from stuntgpu.isa.arch import Arch, EncodingRow, InstRow, arch
 from stuntgpu.isa.asm_aliases import canonical
 from stuntgpu.isa.asm_checks import check_banks, check_constant_bus, check_dpp_source
+from stuntgpu.isa.asm_data import Unplaced
 from stuntgpu.isa.asm_lex import AsmError, Cursor, Token, tokenize
 from stuntgpu.isa.asm_operands import READ
 from stuntgpu.isa.asm_source import Source, Statement, read_source
@@ -315,6 +316,7 @@ def assemble(name: str, source: str) -> bytes:
     lay_out(target, parsed, symbols)
     code = bytearray()
     for statement in parsed.statements:
+        symbols["."] = len(code)
         code += statement_code(target, statement, len(code), symbols)
     return bytes(code)
 
@@ -325,8 +327,8 @@ def lay_out(target: Arch, source: Source, symbols: dict[str, int | None]) -> Non
     for statement in source.statements:
         for label in statement.labels:
             symbols[label] = pc
-        known = {n: (pc + 4 if v is None else v) for n, v in symbols.items()}
-        pc += len(statement_code(target, statement, pc, known, sizing=True))
+        symbols["."] = pc
+        pc += len(statement_code(target, statement, pc, Unplaced(symbols, pc + 4), sizing=True))
     for label in source.trailing:
         symbols[label] = pc
 

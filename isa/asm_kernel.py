@@ -16,10 +16,11 @@ from stuntgpu.isa.abi.descriptor import USER_SGPRS
 from stuntgpu.isa.abi.targets import Target, target
 from stuntgpu.isa.arch import arch
 from stuntgpu.isa.asm_lex import AsmError, Cursor, tokenize
+from stuntgpu.isa.asm_report import Report
 from stuntgpu.isa.asm_sections import Functions, KernelBlock, Line, Symbols
 
 DESCRIPTOR_BYTES, ALIGN = 64, 64
-_PREFIX = ".amdhsa_"
+_PREFIX, _PRELOAD = ".amdhsa_", "user_sgpr_kernarg_preload_"
 
 #: Bytes of the descriptor that registers and counts have.
 _WORDS = {"group": (0, 4), "private": (4, 4), "kernarg": (8, 4), "rsrc3": (44, 4), "rsrc1": (48, 4), "rsrc2": (52, 4),
@@ -151,9 +152,10 @@ class Kernel:
         count = self.user_sgprs if given < 0 else given
         if count < self.user_sgprs:
             raise self.fail("user_sgpr_count", f"{count} user SGPRs, but {self.user_sgprs} are enabled")
-        preloaded = 4 * sum(self.values.get(f"user_sgpr_kernarg_preload_{n}", 0) for n in ("length", "offset"))
+        preloaded = 4 * sum(self.values.get(_PRELOAD + n, 0) for n in ("length", "offset"))
         if preloaded > self.values["kernarg_size"]:
-            raise self.fail("user_sgpr_kernarg_preload_length", f"{preloaded} bytes are preloaded of {self.values['kernarg_size']}")
+            culprit = _PRELOAD + ("length" if f"{_PRELOAD}length" in self.lines else "offset")
+            raise self.fail(culprit, f"{preloaded} bytes are preloaded of {self.values['kernarg_size']}")
         if count > 31:
             raise AsmError(f"kernel {self.name!r}: {count} user SGPRs, at most 31 fit")
         return count
@@ -184,14 +186,14 @@ def read_kernel(name: str, block: KernelBlock, symbols: Symbols, functions: Func
     rows = rows_of(name)
     values = {r.name: r.default for r in rows.values()}
     lines: dict[str, Line] = {}
+    report = Report()
     for line in block.lines:
-        try:
+        with report.at(line.number, line.text):
             directive, value = _read_line(line.text, rows, symbols, functions)
             if directive in lines:
                 raise AsmError(f"{_PREFIX}{directive} is given twice", line.text.index(".") + 1)
-        except AsmError as e:
-            raise e.at_line(line.number, line.text) from None
-        values[directive], lines[directive] = value, line
+            values[directive], lines[directive] = value, line
+    report.check()
     missing = [n for n, v in values.items() if v is None]
     if missing:
         text = f"kernel {block.name!r} needs {', '.join(_PREFIX + n for n in missing)}"

@@ -25,6 +25,7 @@ from stuntgpu.isa.abi.elf_write import Name, Output, Relative, Writer
 from stuntgpu.isa.abi.targets import MACH, TARGETS
 from stuntgpu.isa.arch import arch
 from stuntgpu.isa.asm import statement_code
+from stuntgpu.isa.asm_data import SIZED_BY_VALUES, Unplaced
 from stuntgpu.isa.asm_kernel import (
     ALIGN,
     DESCRIPTOR_BYTES,
@@ -36,6 +37,7 @@ from stuntgpu.isa.asm_kernel import (
 from stuntgpu.isa.asm_lex import FUNCTIONS, AsmError, Cursor, Undefined, tokenize
 from stuntgpu.isa.asm_metadata import read_metadata
 from stuntgpu.isa.asm_registers import registers_named
+from stuntgpu.isa.asm_report import Report
 from stuntgpu.isa.asm_sections import ObjectSource, Section, read_object_source
 from stuntgpu.isa.asm_source import Statement
 
@@ -49,9 +51,12 @@ _FEATURES = {"": 1, "-": 2, "+": 3}
 
 
 def assemble_object(name: str, source: str) -> bytes:
-    """A shared object for the architecture, ready to load. Raises AsmError."""
-    parsed = read_object_source(source)
-    return _Linker(name, parsed).link()
+    """A shared object for the architecture, ready to load.
+
+    Raises AsmError; AsmErrors, one of them, when several lines are wrong."""
+    report = Report()
+    parsed = read_object_source(source, report)
+    return _Linker(name, parsed, report).link()
 
 
 def has_kernels(source: str) -> bool:
@@ -89,6 +94,7 @@ class _Constants(dict[str, "int | None"]):
 class _Linker:
     name: str
     source: ObjectSource
+    report: Report
     got: list[str] = field(default_factory=list)
     outputs: dict[str, Output] = field(default_factory=dict)
     relatives: list[Relative] = field(default_factory=list)
@@ -98,9 +104,12 @@ class _Linker:
         self.arch = arch(self.name)
         self.functions = functions_of(self.name, FUNCTIONS)
         self.lazy = dict(self.source.constants)
-        self.version = self._version()
-        self.target_id, self.flags = self._target()
         self.places: dict[str, int] = {}  # label -> offset in its section
+        self.version, (self.target_id, self.flags) = max(VERSIONS.values()), (self.name, 0)
+        with self.report.at(0, ""):
+            self.version = self._version()
+        with self.report.at(0, ""):
+            self.target_id, self.flags = self._target()
 
     # ------------------------------------------------------------ the whole
 
@@ -108,8 +117,11 @@ class _Linker:
         self._add_descriptors()
         sizes = {s.name: self._measure(s) for s in self._kept()}
         symbols = self._symbols(0)
-        self.kernels = {b.name: read_kernel(self.name, b, symbols, self.functions) for b in self.source.kernels.values()}
-        desc = self._metadata(symbols)
+        for block in self.source.kernels.values():
+            with self.report.at(block.line.number, block.line.text):
+                self.kernels[block.name] = read_kernel(self.name, block, symbols, self.functions)
+        self.report.check()
+        desc = self._metadata()
         for s in self._kept():
             flags = elf.SHF_ALLOC | s.flags & (elf.SHF_EXEC | elf_write.SHF_WRITE)
             kind = elf.SHT_NOBITS if s.is_zero else elf_write.SHT_PROGBITS
@@ -121,6 +133,7 @@ class _Linker:
         room = sum(len(n.name) + 1 + elf_write.SYMBOL_BYTES + 8 for n in exported) + len(desc) + elf_write.PAGE
         elf_write.place(list(self.outputs.values()), elf_write.rounded(room, elf_write.PAGE))
         self._fill()
+        self.report.check()
         return Writer(OS_ABI_HSA, {v: k for k, v in VERSIONS.items()}[self.version], self.flags,
                       list(self.outputs.values()), self._names(), self.relatives, desc).write()
 
@@ -164,8 +177,8 @@ class _Linker:
         section.align = max(section.align, ALIGN)
         for block in self.source.kernels.values():
             if block.name not in self.source.labels:
-                raise AsmError(f"kernel {block.name!r} has no code: no label of its name",
-                               block.line.text.index(block.name) + 1).at_line(block.line.number, block.line.text)
+                self.report.add(AsmError(f"kernel {block.name!r} has no code: no label of its name",
+                                         block.line.text.index(block.name) + 1).at_line(block.line.number, block.line.text))
             made = Statement(block.line.number, block.line.text, (*section.trailing, f"{block.name}.kd"),
                              partial(self._descriptor, block.name))
             section.trailing.clear()
@@ -189,8 +202,9 @@ class _Linker:
                 symbols.update({n: at for n, at in self.places.items() if self.source.labels[n] == s.name})
             for label in statement.labels:
                 self.places[label] = pc
-            known = _Near(symbols, pc + 4)
-            pc += len(self._code(statement, pc, known, sizing=True))
+            symbols["."] = pc
+            with self.report.at(statement.line, statement.text):
+                pc += len(self._code(statement, pc, Unplaced(symbols, pc + 4), sizing=True))
         for label in s.trailing:
             self.places[label] = pc
         return pc
@@ -237,21 +251,28 @@ class _Linker:
             out = self.outputs[s.name]
             data, at = bytearray(), out.vaddr
             for statement in s.statements:
-                self._at = at
-                first = self._code(statement, at, here)
-                other = self._code(statement, at + _ELSEWHERE, there)
-                if first != other:
-                    self._relocate(statement, at, first, other)
-                if s.is_zero and any(first):
-                    raise AsmError(f"section {s.name} holds zeroes only").at_line(statement.line, statement.text)
-                data += first
-                at += len(first)
+                with self.report.at(statement.line, statement.text):
+                    first = self._placed(statement, at, here, there)
+                    if s.is_zero and any(first):
+                        raise AsmError(f"section {s.name} holds zeroes only")
+                    data += first
+                    at += len(first)
             if not s.is_zero:
                 out.data = bytes(data)
         for i, name in enumerate(self.got):
             self.relatives.append(Relative(self.outputs[_GOT].vaddr + _ENTRY * i, here[name] or 0))
         if self.got:
             self.outputs[_GOT].data = bytes(_ENTRY * len(self.got))
+
+    def _placed(self, statement: Statement, at: int, here: _Constants, there: _Constants) -> bytes:
+        """A statement at an address; its relocations are noted."""
+        self._at = here["."] = at
+        there["."] = at + _ELSEWHERE
+        first = self._code(statement, at, here)
+        other = self._code(statement, at + _ELSEWHERE, there)
+        if first != other:
+            self._relocate(statement, at, first, other)
+        return first
 
     def _relocate(self, statement: Statement, at: int, first: bytes, other: bytes) -> None:
         """Every eight bytes that move with the load address become a relocation."""
@@ -315,7 +336,7 @@ class _Linker:
 
     # ------------------------------------------------------------ metadata
 
-    def _metadata(self, symbols: Mapping[str, int | None]) -> bytes:
+    def _metadata(self) -> bytes:
         if self.source.metadata:
             data = read_metadata(self.source.metadata)
         else:
@@ -323,26 +344,6 @@ class _Linker:
         return elf_write.note(NOTE_NAME, NOTE_METADATA, msgpack.packb(data))
 
 
-class _Near(Mapping[str, "int | None"]):
-    """Symbols while sizes are measured: a label whose place is not known yet is near."""
-
-    def __init__(self, symbols: Mapping[str, int | None], near: int) -> None:
-        self.symbols, self.near = symbols, near
-
-    def __contains__(self, name: object) -> bool:
-        return name in self.symbols
-
-    def __getitem__(self, name: str) -> int:
-        value = self.symbols[name]
-        return self.near if value is None else value
-
-    def __iter__(self) -> Iterator[str]:
-        return iter(self.symbols)
-
-    def __len__(self) -> int:
-        return len(self.symbols)
-
-
 def _has_label_directive(statement: Statement) -> bool:
     """Directives whose size depends on values."""
-    return statement.directive is not None and statement.text.split()[:1] in ([".fill"], [".zero"], [".space"], [".skip"])
+    return statement.directive is not None and (statement.text.split() or [""])[0].lower() in SIZED_BY_VALUES

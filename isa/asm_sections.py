@@ -9,21 +9,15 @@ Source:  AMDGPU back-end user guide, "Code Object Directives"; GNU as manual for
 
 from __future__ import annotations
 
-import codecs
 import re
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
 
 from stuntgpu.isa.abi import elf, elf_write
+from stuntgpu.isa.asm_data import ALIGNMENTS, Directive, alignment_of, make_directive, quoted
 from stuntgpu.isa.asm_lex import AsmError, Cursor, tokenize
-from stuntgpu.isa.asm_source import (
-    ASSIGNMENT,
-    LABEL,
-    Directive,
-    Statement,
-    make_directive,
-    strip_comments,
-)
+from stuntgpu.isa.asm_report import Report
+from stuntgpu.isa.asm_source import ASSIGNMENT, LABEL, Statement, strip_comments
 
 Functions = Mapping[str, tuple[int, Callable[..., int]]]
 Symbols = Mapping[str, "int | None"]
@@ -34,10 +28,12 @@ _BINDING = {".globl": elf_write.STB_GLOBAL, ".global": elf_write.STB_GLOBAL, ".w
 _TYPES = {"function": elf.STT_FUNC, "object": elf.STT_OBJECT, "notype": 0}
 _PLAIN = {".text": (".text", "ax"), ".data": (".data", "aw"), ".bss": (".bss", "aw"), ".rodata": (".rodata", "a")}
 _FLAGS = {"a": elf.SHF_ALLOC, "x": elf.SHF_EXEC, "w": elf_write.SHF_WRITE}
+#: With those that say how linkers merge and drop sections.
+_SECTION_FLAGS = "awxMSGRoeT?"
 #: About debuggers, other assemblers, and linkers that drop sections.
-_SILENT = (".ident", ".file", ".loc", ".cfi_", ".addrsig", ".amdgcn_target", ".amdhsa_code_object_version", ".end_")
+_SILENT = frozenset({".ident", ".file", ".loc", ".addrsig", ".addrsig_sym"})
 _BLOCKS = {".amdhsa_kernel": ".end_amdhsa_kernel", ".amdgpu_metadata": ".end_amdgpu_metadata"}
-_STRINGS = {".ascii": b"", ".asciz": b"\0", ".string": b"\0"}
+_PLACE = re.compile(r"(?<![\w.$@])\.(?![\w.$@])")
 
 
 @dataclass
@@ -92,9 +88,9 @@ class ObjectSource:
         return self.facts.setdefault(name, SymbolFacts())
 
 
-def read_object_source(text: str) -> ObjectSource:
-    """All of `text`. Raises AsmError."""
-    return _Reader().read(text)
+def read_object_source(text: str, report: Report) -> ObjectSource:
+    """All of `text`; what is wrong goes to `report`."""
+    return _Reader().read(text, report)
 
 
 class _Reader:
@@ -105,13 +101,12 @@ class _Reader:
         self.pushed: list[Section] = []
         self.number = 0
 
-    def read(self, text: str) -> ObjectSource:
+    def read(self, text: str, report: Report) -> ObjectSource:
         lines = iter(enumerate(strip_comments(text).split("\n"), 1))
-        for self.number, line in lines:
-            try:
+        for number, line in lines:
+            self.number = number
+            with report.at(number, line):
                 self.line(line, lines)
-            except AsmError as e:
-                raise e if e.line else e.at_line(self.number, line) from None
         return self.out
 
     def line(self, line: str, following: Iterator[tuple[int, str]]) -> None:
@@ -155,7 +150,7 @@ class _Reader:
         if word == ".amdgpu_metadata":
             self.out.metadata += lines
             return
-        name = _name_after(text)
+        name = _names_after(text)[0]
         if name in self.out.kernels:
             raise AsmError(f"kernel {name!r} is described twice", text.index(name) + 1)
         self.out.kernels[name] = KernelBlock(name, Line(self.number, text), lines)
@@ -176,26 +171,32 @@ class _Reader:
             self.switch(self.section(*_PLAIN[word]))
         elif word in _DIRECTIVES:
             _DIRECTIVES[word](self, text)
-        elif word in _STRINGS:
-            data = b"".join(codecs.escape_decode(s[1:-1].encode())[0] + _STRINGS[word] for s in _strings(text))
-            self.statement(text, lambda pc, symbols: data)
-        elif not word.startswith(_SILENT):
+        elif word in _BLOCKS.values():
+            raise AsmError(f"{word} ends nothing that is open", text.index(".") + 1)
+        elif word not in _SILENT and not word.startswith(".cfi_"):
             self.data(word, text)
 
     def data(self, word: str, text: str) -> None:
-        if word.startswith(".p2align") or word in (".align", ".balign"):
-            self.align(word, text)
-        self.statement(text, _long_alignment(text, word) if word in (".p2alignl", ".p2alignw") else make_directive(word, text))
-
-    def align(self, word: str, text: str) -> None:
-        first = text.strip().split(maxsplit=1)[1].split(",")[0].split()[0]
-        amount = int(first, 0) if re.fullmatch(r"0[xX][0-9a-fA-F]+|\d+", first) else 0
-        self.open.align = max(self.open.align, amount if word == ".balign" else 1 << amount)
+        if word in ALIGNMENTS:
+            self.open.align = max(self.open.align, alignment_of(text, {}))
+        self.statement(text, make_directive(word, text, bool(self.open.flags & elf.SHF_EXEC), KNOWN))
 
     def define(self, name: str, text: str) -> None:
         if name in self.out.labels:
             raise AsmError(f"{name!r} is a label", 1)
-        self.out.constants[name] = (self.number, text)
+        if self.out.constants.get(name, (0, text))[1].split() != text.split():
+            raise AsmError(f"{name!r} is defined at line {self.out.constants[name][0]}: a constant has one value", 1)
+        self.out.constants[name] = (self.number, self.placed(text))
+
+    def placed(self, text: str) -> str:
+        """An expression, `.` in it given a name."""
+        if _PLACE.search(text) is None:
+            return text
+        name = f".Lplace{self.number}"
+        if name not in self.out.labels:
+            self.out.labels[name] = self.open.name
+            self.open.trailing.append(name)
+        return _PLACE.sub(name, text)
 
     def section(self, name: str, flags: str, is_zero: bool = False) -> Section:
         rights = sum(_FLAGS.get(c, 0) for c in dict.fromkeys(flags))
@@ -211,6 +212,9 @@ class _Reader:
         name = found.group(1) or found.group(2)
         stem = next((p for p in _PLAIN if name == p or name.startswith(p + ".")), "")
         flags = found.group(3) if found.group(3) is not None else _PLAIN[stem][1] if stem else ""
+        unknown = sorted(set(flags) - set(_SECTION_FLAGS))
+        if unknown:
+            raise AsmError(f"unknown section flag {unknown[0]!r}; known: {_SECTION_FLAGS}", found.start(3) + 1)
         self.switch(self.section(name, flags, found.group(4) == "nobits"))
 
     def push_section(self, text: str) -> None:
@@ -234,14 +238,14 @@ class _Reader:
 
     def size_of(self, text: str) -> None:
         name, value = _pair(text)
-        self.out.of(name).size = (self.number, value)
+        self.out.of(name).size = (self.number, self.placed(value))
 
     def common(self, text: str) -> None:
         """.comm NAME, SIZE, ALIGN: zeroes of its own."""
         name, rest = _pair(text)
         size, _, align = rest.partition(",")
         before, self.open = self.open, self.section(".bss", "aw")
-        amount = int(align.strip() or "4", 0)
+        amount = alignment_of(f".balign {align.strip() or 4}", {})
         self.open.align = max(self.open.align, amount)
         self.statement(text, make_directive(".balign", f".balign {amount}, 0"))
         self.out.labels[name] = self.open.name
@@ -251,7 +255,10 @@ class _Reader:
         self.out.of(name).binding = elf_write.STB_GLOBAL
 
     def target(self, text: str) -> None:
-        self.out.target = (Line(self.number, text), _strings(text)[0][1:-1])
+        (_, target), *_ = quoted(text) or [(0, "")]
+        if not target:
+            raise AsmError("expected a target in quotes", len(text) + 1)
+        self.out.target = (Line(self.number, text), target)
 
     def version(self, text: str) -> None:
         value = Cursor(tokenize(text), {})
@@ -266,30 +273,20 @@ _DIRECTIVES: Mapping[str, Callable[[_Reader, str], None]] = {
 }  # fmt: skip
 
 
-def _long_alignment(text: str, word: str) -> Directive:
-    """.p2alignl POWER, DWORD: padding of whole dwords."""
-    size = 4 if word == ".p2alignl" else 2
-
-    def make(pc: int, symbols: Symbols) -> bytes:
-        cursor = Cursor(tokenize(text), symbols)
-        cursor.at = 1
-        power = cursor.value().integer
-        value = cursor.value().integer if cursor.accept(",") else 0
-        gap = -pc % (1 << power)
-        return bytes(gap % size) + (value & ((1 << 8 * size) - 1)).to_bytes(size, "little") * (gap // size)
-
-    return make
+#: Every directive that is read here, to suggest.
+KNOWN = (*_VISIBILITY, *_BINDING, ".set", ".equ", *_PLAIN, *_DIRECTIVES, *_SILENT, *_BLOCKS, *_BLOCKS.values())
 
 
 def _names_after(text: str) -> list[str]:
-    return [name.strip() for name in text.strip().split(maxsplit=1)[1].split(",")] if len(text.split()) > 1 else []
-
-
-def _name_after(text: str) -> str:
-    names = _names_after(text)
-    if not names:
-        raise AsmError("expected a name", len(text) + 1)
-    return names[0]
+    """The names after a directive, one at least."""
+    cursor = Cursor(tokenize(text), {})
+    cursor.at = 1
+    names = [cursor.name("a name")]
+    while cursor.accept(","):
+        names.append(cursor.name("a name"))
+    if cursor.token.kind != "end":
+        raise cursor.fail("',' or the end of the line")
+    return names
 
 
 def _pair(text: str) -> tuple[str, str]:
@@ -298,11 +295,3 @@ def _pair(text: str) -> tuple[str, str]:
     if found is None:
         raise AsmError("expected a name, a comma and a value", len(text) + 1)
     return found.group(1), " " * found.start(2) + found.group(2)
-
-
-def _strings(text: str) -> list[str]:
-    found = re.findall(r'"(?:[^"\\]|\\.)*"', text)
-    if not found:
-        raise AsmError("expected a string in quotes", len(text) + 1)
-    return found
-

@@ -1,19 +1,17 @@
 """Splits assembly source into statements: comments, labels, directives.
 
-Comments are `;`, `//`, `#` at the start of a line, and `/* */`. Directives that make bytes are
-.byte .short .long .quad .fill .zero .p2align .align; `.set NAME, VALUE` and `NAME = VALUE` define
-constants; those that only describe a file for a linker are accepted and have no effect.
+Comments are `;`, `//`, `#` at the start of a line, and `/* */`. Directives that make bytes are those of
+`asm_data`; `.set NAME, VALUE` and `NAME = VALUE` define constants; those that only describe a file for a
+linker are accepted and have no effect.
 """
 
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 
+from stuntgpu.isa.asm_data import Directive, make_directive
 from stuntgpu.isa.asm_lex import AsmError, Cursor, tokenize
-
-Directive = Callable[[int, Mapping[str, "int | None"]], bytes]
 
 LABEL = re.compile(r"\s*([A-Za-z_.$@][\w.$@]*):(?!:)")
 ASSIGNMENT = re.compile(r"\s*([A-Za-z_.$][\w.$]*)\s*=(?!=)(.*)")
@@ -25,9 +23,6 @@ IGNORED = (
 )  # fmt: skip
 #: Blocks whose lines are not code: opening and closing directive.
 BLOCKS = {".amdhsa_kernel": ".end_amdhsa_kernel", ".amdgpu_metadata": ".end_amdgpu_metadata"}
-SIZES = {".byte": 1, ".short": 2, ".hword": 2, ".2byte": 2, ".long": 4, ".int": 4, ".4byte": 4,
-         ".word": 4, ".quad": 8, ".8byte": 8}  # fmt: skip
-S_NOP = 0xBF800000
 
 
 @dataclass(frozen=True, slots=True)
@@ -53,7 +48,7 @@ def strip_comments(text: str) -> str:
     text = re.sub(r"/\*.*?\*/", lambda m: re.sub(r"[^\n]", " ", m.group()), text, flags=re.DOTALL)
     lines = []
     for line in text.split("\n"):
-        outside = re.sub(r'"[^"]*"', lambda m: "x" * len(m.group()), line)
+        outside = re.sub(r'"(?:[^"\\]|\\.)*"', lambda m: "x" * len(m.group()), line)
         cut = min((i for i in (outside.find(";"), outside.find("//")) if i >= 0), default=len(line))
         lines.append("" if line.lstrip().startswith("#") else line[:cut])
     return "\n".join(lines)
@@ -111,10 +106,7 @@ def read_line(source: Source, number: int, text: str, word: str, pending: list[s
 
 def define(source: Source, name: str, text: str) -> None:
     cursor = Cursor(tokenize(text), dict(source.constants))
-    value = cursor.value()
-    if cursor.token.kind != "end":
-        raise cursor.fail("the end of the line")
-    source.constants[name] = value.integer
+    keep(source, name, cursor)
 
 
 def set_constant(source: Source, text: str) -> None:
@@ -122,57 +114,13 @@ def set_constant(source: Source, text: str) -> None:
     cursor.at = 1
     name = cursor.name("a symbol")
     cursor.expect(",")
-    source.constants[name] = cursor.value().integer
+    keep(source, name, cursor)
 
 
-def make_directive(word: str, text: str) -> Directive:
-    if word in SIZES:
-        return data(text, SIZES[word])
-    if word in (".p2align", ".align", ".balign"):
-        return alignment(text, power=word != ".balign")
-    if word in (".fill", ".zero", ".space", ".skip"):
-        return fill(text, word)
-    raise AsmError(f"unknown directive {word!r}", text.index(".") + 1)
-
-
-def numbers(text: str, symbols: Mapping[str, int | None]) -> list[int]:
-    cursor = Cursor(tokenize(text), symbols)
-    cursor.at = 1
-    out: list[int] = []
-    while cursor.token.kind != "end":
-        out.append(cursor.value().integer)
-        if cursor.token.kind != "end":
-            cursor.expect(",")
-    return out
-
-
-def data(text: str, size: int) -> Directive:
-    def make(pc: int, symbols: Mapping[str, int | None]) -> bytes:
-        mask = (1 << 8 * size) - 1
-        return b"".join((v & mask).to_bytes(size, "little") for v in numbers(text, symbols))
-
-    return make
-
-
-def alignment(text: str, power: bool) -> Directive:
-    """Pads code with s_nop 0 words, or the byte that is given."""
-
-    def make(pc: int, symbols: Mapping[str, int | None]) -> bytes:
-        first, *rest = numbers(text, symbols) or [0]
-        gap = -pc % (1 << first if power else max(first, 1))
-        if rest:
-            return bytes([rest[0] & 255]) * gap
-        return bytes(gap % 4) + S_NOP.to_bytes(4, "little") * (gap // 4)
-
-    return make
-
-
-def fill(text: str, word: str) -> Directive:
-    def make(pc: int, symbols: Mapping[str, int | None]) -> bytes:
-        values = numbers(text, symbols)
-        if word == ".fill":
-            repeat, size, value = (*values, 1, 0)[:3] if len(values) < 3 else values[:3]
-            return (value & ((1 << 8 * size) - 1)).to_bytes(size, "little") * repeat
-        return bytes([values[1] & 255 if len(values) > 1 else 0]) * values[0]
-
-    return make
+def keep(source: Source, name: str, cursor: Cursor) -> None:
+    """Gives a constant the value at the cursor; constants stay what they are."""
+    value = cursor.value().integer
+    if cursor.token.kind != "end":
+        raise cursor.fail("the end of the line")
+    if source.constants.setdefault(name, value) != value:
+        raise AsmError(f"{name!r} already is {source.constants[name]}: a constant has one value")
