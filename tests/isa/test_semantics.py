@@ -9,7 +9,7 @@ import pytest
 
 from stuntgpu.isa import ir
 from stuntgpu.isa.errors import Unmodelled
-from stuntgpu.isa.semantics import is_atomic, rows, semantics
+from stuntgpu.isa.semantics import is_atomic, semantics
 from tests.isa.rows import (
     ARCH,
     FLUSH_ALL,
