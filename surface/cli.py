@@ -10,11 +10,11 @@ import os
 import shutil
 import sys
 from pathlib import Path
-from typing import TextIO
 
 import click
 
 from stuntgpu import __version__
+from stuntgpu.asm_command import asm
 from stuntgpu.dis_command import dis
 
 DEFAULT_ARCH = "gfx1100"
@@ -47,9 +47,6 @@ def _message(error: Exception) -> str:
     if isinstance(error, OSError) and error.strerror:
         return f"{os.fsdecode(error.filename)}: {error.strerror}" if error.filename else error.strerror
     return str(error.args[0]) if isinstance(error, KeyError) and error.args else str(error)
-
-
-arch_option = click.option("--arch", default=DEFAULT_ARCH, show_default=True, help="Architecture of the code.")
 
 
 @click.group(cls=Commands, context_settings={"help_option_names": ["-h", "--help"]})
@@ -129,36 +126,7 @@ def emu(code_object: Path, kernel: str | None, arguments: tuple[str, ...], grid:
     emulate.run(code_object, launch, save)
 
 
-@main.command()
-@click.argument("source", type=click.File("r"), default="-")
-@arch_option
-@click.option("-o", "--output", type=click.Path(dir_okay=False, path_type=Path),
-              help="Write here: a code object when SOURCE describes kernels (.amdhsa_kernel), else the bytes of its code.")
-@click.option("--jsonl", is_flag=True, help='Answer JSON lines: {"asm": "s_nop 0"} gets its "hex", or "error".')
-def asm(source: TextIO, arch: str, output: Path | None, jsonl: bool) -> None:
-    """Assemble SOURCE (a file, or - for standard input), as LLVM's assembler and linker would.
-
-    Without -o the dwords of the code are printed."""
-    from stuntgpu.isa.asm import assemble
-    from stuntgpu.isa.asm_object import assemble_object, has_kernels
-
-    if jsonl:
-        from stuntgpu import batch
-
-        batch.asm(arch, source.buffer, sys.stdout.buffer)
-        return
-    text = source.read()
-    if output is not None and has_kernels(text):
-        output.write_bytes(assemble_object(arch, text))
-        return
-    code = assemble(arch, text)
-    if output is not None:
-        output.write_bytes(code)
-        return
-    for i in range(0, len(code), 4):
-        click.echo(f"0x{int.from_bytes(code[i : i + 4], 'little'):08x}")
-
-
+main.add_command(asm)
 main.add_command(dis)
 
 
