@@ -330,6 +330,8 @@ class Binder:
         special = {state.VCCZ: "vccz", state.EXECZ: "execz", state.SCC: "scc"}.get(op.reg)
         if special is not None:
             return special, 0
+        if op.bits == 1:
+            state.check_mask(self.inst.arch, op.reg, self.lanes)
         if op.reg >= state.N_SGPRS:
             raise Unmodelled(self.inst.arch, f"scalar operand {op.reg}", "emu/forms.py")
         return ("m" if op.bits == 1 else "s"), op.reg * 4
@@ -388,6 +390,8 @@ class Binder:
             self.add(Slot(f"written {name}", "s", op.bits, fmt), self.scalar_target(op))
 
     def scalar_target(self, op: Operand) -> int:
+        if op.bits == 1:
+            state.check_mask(self.inst.arch, op.reg, self.lanes)
         if op.reg == self.wave.null:
             return layout.SINK * 4
         return op.reg * 4

@@ -13,7 +13,7 @@ SCC, MODE, NEXT, LEFT, FROM, PC, CODE = 1024, 1028, 1032, 1040, 1048, 1056, 1064
 FAULT_KIND, HELPERS, LDS, SCRATCH_VA = 1088, 1144, 1096, 1112
 VGPR_BASE = 4096
 N_VGPR_SLOTS = 516  # VGPRs, AccVGPRs, and four that only the program builder names
-ZERO = 128  # operand number that nothing writes
+ZERO = 200  # operand number that nothing writes
 SINK = 240  # operand number whose registers swallow writes to NULL
 VCC, EXEC = 106 * 4, 126 * 4
 

@@ -96,6 +96,12 @@ def wavefront(arch: str) -> Wavefront:
     return WAVEFRONTS[arch]
 
 
+def check_mask(arch: str, reg: int, lanes: int) -> None:
+    """Raises Unmodelled for a lane mask whose second register is none: EXEC_HI in waves of 64."""
+    if reg == EXEC_HI and lanes == 64:
+        raise Unmodelled(arch, "a lane mask of 64 bits at exec_hi", "emu/state.py")
+
+
 def n_vector_registers(arch: str) -> int:
     """Length of a lane's register file: VGPRs, then AccVGPRs."""
     return N_VGPRS + wavefront(arch).n_accvgprs

@@ -143,10 +143,14 @@ class Wave:
 
     def mask(self, reg: int) -> int:
         """A lane mask in a scalar register (a pair in wave64)."""
-        return self.read_scalar(reg, 1 if self.lanes == 32 else 2)
+        return self.read_scalar(self._mask_register(reg), self.lanes // 32)
 
     def set_mask(self, reg: int, value: int) -> None:
-        self.write_scalar(reg, 1 if self.lanes == 32 else 2, value)
+        self.write_scalar(self._mask_register(reg), self.lanes // 32, value)
+
+    def _mask_register(self, reg: int) -> int:
+        state.check_mask(self.row.arch, reg, self.lanes)
+        return reg
 
     @property
     def vccz(self) -> int:

@@ -20,6 +20,7 @@ from stuntgpu.emu.records import works_of
 from stuntgpu.emu.reference import Reference
 from stuntgpu.emu.state import WaveFinal, WaveInit
 from stuntgpu.isa.asm import assemble
+from tests.emu.rdna import TIERS, Bench
 
 ARCH = "gfx1100"
 CODE, ARGUMENTS, DATA = 0x1000_0000, 0x2000_0000, 0x3000_0000
@@ -396,3 +397,10 @@ def test_equal_constants_share_their_place() -> None:
     assert pool(5, 1) == pool(5, 1) != pool(6, 1)
     assert pool(5, 2) == pool(5, 2)
     assert pool.used == 4
+
+
+@pytest.mark.parametrize("text", ["v_cmp_eq_u32_e64 exec_hi, v0, v1", "v_cndmask_b32_e64 v0, v1, v2, exec_hi"])
+@pytest.mark.parametrize("tier", TIERS)
+def test_a_mask_of_64_bits_does_not_begin_at_exec_hi(tier: str, text: str) -> None:
+    with pytest.raises(KernelFault, match="exec_hi is not modelled"):
+        Bench("gfx1100", tier)(text, lanes=64)
