@@ -10,7 +10,7 @@ import click
 
 DEFAULT_ARCH = "gfx1100"
 #: Names of files that are expected to load.
-OBJECTS = (".hsaco", ".co", ".o")
+OBJECTS = (".hsaco", ".co")
 
 
 @click.command()
