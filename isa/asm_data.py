@@ -151,7 +151,7 @@ def _floats(text: str, bits: int) -> Directive:
 def alignment_of(text: str, symbols: Symbols) -> int:
     """Bytes that an alignment directive asks for."""
     word = text.split(maxsplit=1)[0].lower()
-    (column, amount), *_ = integers(text.replace(",,", ",0,"), symbols, 1, 3)
+    (column, amount), *_ = integers(_complete(text), symbols, 1, 3)
     is_power, _ = ALIGNMENTS[word]
     if is_power and not 0 <= amount <= MAX_POWER:
         raise AsmError(f"expected a power of two's exponent, 0 to {MAX_POWER}, found {amount}", column)
@@ -162,6 +162,11 @@ def alignment_of(text: str, symbols: Symbols) -> int:
     return max(amount, 1)
 
 
+def _complete(text: str) -> str:
+    """With 0 where the padding's value is left out."""
+    return re.sub(r",\s*,", ",0,", text)
+
+
 def _alignment(text: str, word: str, is_code: bool) -> Directive:
     """AMOUNT [, what the padding is made of [, the most padding there may be]]"""
     unit = ALIGNMENTS[word][1]
@@ -169,7 +174,7 @@ def _alignment(text: str, word: str, is_code: bool) -> Directive:
 
     def make(pc: int, symbols: Symbols) -> bytes:
         gap = -pc % alignment_of(text, symbols)
-        found = [v for _, v in integers(re.sub(r",\s*,", ",0,", text), symbols, 1, 3)]
+        found = [v for _, v in integers(_complete(text), symbols, 1, 3)]
         if len(found) == 3 and gap > found[2]:
             return b""
         _check_room(gap, text)

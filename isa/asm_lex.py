@@ -111,7 +111,7 @@ def round_up(value: int, granule: int) -> int:
 
 #: Functions of expressions -> (least number of arguments, what they calculate).
 FUNCTIONS: Mapping[str, tuple[int, Callable[..., int]]] = {
-    "max": (1, max), "or": (1, lambda *args: reduce(int.__or__, args)), "alignto": (2, round_up),
+    "max": (1, lambda *args: max(args)), "or": (1, lambda *args: reduce(int.__or__, args)), "alignto": (2, round_up),
 }  # fmt: skip
 
 

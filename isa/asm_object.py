@@ -303,7 +303,20 @@ class _Linker:
             if facts.visibility in (1, 2):  # nobody outside sees it
                 binding = elf_write.STB_LOCAL
             out.append(Name(label, section, symbols[label] or 0, size, kind, binding, facts.visibility))
-        return out
+        return [*out, *self._constants(symbols)]
+
+    def _constants(self, symbols: _Constants) -> Iterator[Name]:
+        """Symbols that `.set` defines: numbers, and other names of places in sections."""
+        elsewhere = self._symbols(_ELSEWHERE)
+        for name, (number, text) in self.source.constants.items():
+            if name.startswith(".L"):
+                continue
+            facts, section = self.source.of(name), ""
+            with self.report.at(number, text):
+                value = symbols[name] or 0
+                if elsewhere[name] != value:
+                    section = next((o.name for o in self.outputs.values() if 0 <= value - o.vaddr <= o.size), "")
+                yield Name(name, section, value & (1 << 64) - 1, 0, facts.type, facts.binding, facts.visibility)
 
     def calculate(self, number: int, text: str, symbols: Mapping[str, int | None]) -> int:
         """An expression of a directive at a line."""
