@@ -23,6 +23,7 @@ from stuntgpu.isa.asm_checks import check_banks, check_constant_bus, check_dpp_s
 from stuntgpu.isa.asm_data import Unplaced
 from stuntgpu.isa.asm_lex import AsmError, Cursor, Token, tokenize
 from stuntgpu.isa.asm_operands import READ
+from stuntgpu.isa.asm_report import Report
 from stuntgpu.isa.asm_source import Source, Statement, read_source
 from stuntgpu.isa.asm_state import State
 from stuntgpu.isa.decode_rules import has_lds_form
@@ -309,26 +310,32 @@ def assemble_one(name: str, text: str) -> bytes:
 
 
 def assemble(name: str, source: str) -> bytes:
-    """Code of a whole source text of architecture `name`. Raises AsmError with line and column."""
-    target = arch(name)
-    parsed: Source = read_source(source)
+    """Code of a whole source text of architecture `name`.
+
+    Raises AsmError with line and column; AsmErrors, one of them, when several lines are wrong."""
+    target, report = arch(name), Report()
+    parsed: Source = read_source(source, report)
     symbols: dict[str, int | None] = dict(parsed.constants) | dict.fromkeys(parsed.labels)
-    lay_out(target, parsed, symbols)
+    lay_out(target, parsed, symbols, report)
+    report.check()
     code = bytearray()
     for statement in parsed.statements:
         symbols["."] = len(code)
-        code += statement_code(target, statement, len(code), symbols)
+        with report.at(statement.line, statement.text):
+            code += statement_code(target, statement, len(code), symbols)
+    report.check()
     return bytes(code)
 
 
-def lay_out(target: Arch, source: Source, symbols: dict[str, int | None]) -> None:
-    """Addresses of all labels: sizes do not depend on them."""
+def lay_out(target: Arch, source: Source, symbols: dict[str, int | None], report: Report) -> None:
+    """Addresses of all labels: sizes do not depend on them. What cannot be assembled goes to `report`."""
     pc = 0
     for statement in source.statements:
         for label in statement.labels:
             symbols[label] = pc
         symbols["."] = pc
-        pc += len(statement_code(target, statement, pc, Unplaced(symbols, pc + 4), sizing=True))
+        with report.at(statement.line, statement.text):
+            pc += len(statement_code(target, statement, pc, Unplaced(symbols, pc + 4), sizing=True))
     for label in source.trailing:
         symbols[label] = pc
 

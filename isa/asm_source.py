@@ -12,6 +12,7 @@ from dataclasses import dataclass, field
 
 from stuntgpu.isa.asm_data import Directive, make_directive
 from stuntgpu.isa.asm_lex import AsmError, Cursor, tokenize
+from stuntgpu.isa.asm_report import Report
 
 LABEL = re.compile(r"\s*([A-Za-z_.$@][\w.$@]*):(?!:)")
 ASSIGNMENT = re.compile(r"\s*([A-Za-z_.$][\w.$]*)\s*=(?!=)(.*)")
@@ -54,23 +55,21 @@ def strip_comments(text: str) -> str:
     return "\n".join(lines)
 
 
-def read_source(text: str) -> Source:
-    """All statements of `text`. Raises AsmError for a bad label or directive."""
+def read_source(text: str, report: Report) -> Source:
+    """All statements of `text`; bad labels and directives go to `report`."""
     source = Source()
     pending: list[str] = []
     closing = ""
     for number, line in enumerate(strip_comments(text).split("\n"), 1):
-        try:
-            if closing:
-                closing = "" if line.strip() == closing else closing
-                continue
+        if closing:
+            closing = "" if line.strip() == closing else closing
+            continue
+        with report.at(number, line):
             rest = read_labels(line, source, pending)
             word = rest.split(maxsplit=1)[0].lower() if rest.strip() else ""
             closing = BLOCKS.get(word, "")
             if word and not closing:
                 read_line(source, number, rest, word, pending)
-        except AsmError as e:
-            raise e.at_line(number, line) from None
     source.trailing = tuple(pending)
     return source
 

@@ -44,6 +44,18 @@ def made(arch: str, text: str, wanted: Path | None) -> bytes:
     from stuntgpu.isa.asm import assemble
     from stuntgpu.isa.asm_object import assemble_object, has_kernels
 
-    if wanted is not None and (wanted.suffix in OBJECTS or has_kernels(text)):
+    if wanted is not None and wanted.suffix in OBJECTS:
         return assemble_object(arch, text)
-    return assemble(arch, text)
+    if not has_kernels(text):
+        return assemble(arch, text)
+    built = assemble_object(arch, text)
+    return built if wanted is not None else code_of(built)
+
+
+def code_of(built: bytes) -> bytes:
+    """What .text of an object holds."""
+    from stuntgpu.isa.abi.elf import ElfFile
+
+    file = ElfFile(built)
+    section = file.sections[file.section_names.index(".text")]
+    return bytes(file.bytes_at(section.offset, section.size, ".text"))
