@@ -44,10 +44,16 @@ def variants(inst: Inst, seed: int) -> Iterator[Inst]:
     yield inst if other is None else other
 
 
+#: Instructions between looks for cycles: a fault's traceback is one, with all registers in it.
+COLLECT_EVERY = 200
+
+
 def wrong_facts(bench: Bench, insts: Iterator[Inst]) -> tuple[list[str], int]:
     """(what is wrong, how many instructions were executed)."""
     wrong, done = [], 0
-    for inst in insts:
+    for number, inst in enumerate(insts):
+        if number % COLLECT_EVERY == 0:
+            gc.collect()
         try:
             found = probe(bench, inst)
         except Unmodelled:
