@@ -225,7 +225,7 @@ def with_signs(state: State, plain: Callable[[], None], apply: Callable[[bool, b
     cursor.at += 2 * in_abs
     if in_neg and cursor.token.text == "neg":
         raise cursor.fail("an operand")
-    negate, absolute, cursor.in_bars = negate or in_neg, bars or in_abs, bars
+    cursor.in_bars = bars
     plain()
     cursor.in_bars = False
     if bars:
@@ -234,7 +234,7 @@ def with_signs(state: State, plain: Callable[[], None], apply: Callable[[bool, b
         cursor.expect(")")
     if in_neg:
         cursor.expect(")")
-    apply(negate, absolute)
+    apply(negate or in_neg, bars or in_abs)
 
 
 def set_sign(state: State, slot: Slot, bit: int, negate: bool, absolute: bool) -> None:
@@ -310,7 +310,7 @@ def read_plain_source(state: State, slot: Slot) -> None:
         cursor.at += 2
         v = cursor.value()
         cursor.expect(")")
-        state.set(slot.field, constant(state, slot, v, not cursor.in_bars, column))
+        state.set(slot.field, constant(state, slot, v, True, column))
         return
     if state.row is not None and state.row.base.startswith("VOPD") and cursor.accept(LDS_DIRECT_NAME):
         state.set(slot.field, LDS_DIRECT)

@@ -90,6 +90,7 @@ def test_smallest_encoding_is_taken() -> None:
 @pytest.mark.parametrize(("text", "code"), [
     ("v_mov_b32 v0, 0x3f800000", "f202007e"),
     ("v_mov_b32 v0, lit(0x3f800000)", "ff02007e0000803f"),
+    ("v_cmp_gt_f32_e64 s0, |lit(0x0)|, s0", "000114d4ff00000000000000"),  # a literal stays one inside bars
     ("v_add_f64 v[0:1], v[2:3], 1.5", "000027d702ff01000000f83f"),
     ("v_max_i16 v0.l, v1.l, -100", "00000ad701ff01009cffffff"),
     ("s_waitcnt vmcnt(0) & lgkmcnt(0)", "070089bf"),
