@@ -45,7 +45,13 @@ def rows_of(path: str, arch: str) -> list[Any]:
 def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
     if "case" in metafunc.fixturenames:
         rows = [r for arch in COMPILED for r in rows_of("kernels/cases.json", arch)]
-        metafunc.parametrize("case", rows, ids=[f"{r['target']}-{r['case']}" if r else "none" for r in rows])
+        metafunc.parametrize("case", [pytest.param(r, marks=pytest.mark.slow if is_long(r) else ()) for r in rows],
+                             ids=[f"{r['target']}-{r['case']}" if r else "none" for r in rows])
+
+
+def is_long(row: Any) -> bool:
+    """Seconds on the reference, and close to what other architectures do."""
+    return row is not None and row["case"] == "mandelbrot" and row["target"] in ("gfx1201", "gfx942")
 
 
 # ---------------------------------------------------------------- cases.json
