@@ -61,11 +61,11 @@ class Native:
         return _Run(self, space, launch, options).run()
 
     def run_wave(self, space: AddressSpace, code_va: int, init: state.WaveInit, lanes: int, lds_bytes: int = 0,
-                 scratch_va: int = 0, scratch_wave_bytes: int = 0) -> state.WaveFinal:
+                 scratch_va: int = 0, scratch_wave_bytes: int = 0, budget: int = 0) -> state.WaveFinal:
         """One wave from explicit state to its S_ENDPGM (see state.WaveRunner)."""
         launch = Launch(code_va, 0, 0, 0, (), (lanes, 1, 1), (lanes, 1, 1), lanes, lds_bytes, scratch_va,
                         scratch_wave_bytes)
-        return _Run(self, space, launch, RunOptions(), init).run_single(init)
+        return _Run(self, space, launch, RunOptions(max_wave_instructions=budget), init).run_single(init)
 
     def program(self, space: AddressSpace, entry: int, lanes: int, mode: int) -> Program:
         """The program at an address: one known by its bytes, one kept on disk, or a new one."""

@@ -44,12 +44,14 @@ class Reference:
         return _Run(self, space, launch, options).run()
 
     def run_wave(self, space: AddressSpace, code_va: int, init: state.WaveInit, lanes: int, lds_bytes: int = 0,
-                 scratch_va: int = 0, scratch_wave_bytes: int = 0) -> state.WaveFinal:
+                 scratch_va: int = 0, scratch_wave_bytes: int = 0, budget: int = 0) -> state.WaveFinal:
         """One wave from explicit state to its S_ENDPGM (see state.WaveRunner)."""
         group = Group(bytearray(lds_bytes), entry=code_va)
         wave = Wave(self.row, space, group, 0, lanes, init, code_va, scratch_va, scratch_wave_bytes)
         group.waves.append(wave)
         while not wave.done:
+            if budget and wave.executed >= budget:
+                raise wave.fault("budget exceeded", detail=f"the launch executed {budget} wave-instructions")
             self.step(wave)
             wave.at_barrier, wave.waits_for, wave.yields = False, None, False
             if wave.halted:

@@ -291,9 +291,10 @@ class WaveRunner(Protocol):
         lds_bytes: int = 0,
         scratch_va: int = 0,
         scratch_wave_bytes: int = 0,
+        budget: int = 0,
     ) -> WaveFinal:
         """Run to S_ENDPGM. lanes 32 or 64; scratch as in Launch, backing mapped by the caller; LDS starts
-        zeroed. Raises KernelFault."""
+        zeroed. More than `budget` instructions are a fault (0: any number). Raises KernelFault."""
         ...
 
 
