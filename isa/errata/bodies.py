@@ -456,6 +456,7 @@ def permlane(other_row: bool) -> str:
     )
 
 
+WAVE_LANE = "(and (lshr (add (vgpr SRC0:32 i:32) OFFSET:32) 2:32) (sub LANES:32 1:32))"
 HALF_WAVE_LANE = "(or (and i:32 32:32) (and (lshr (add (vgpr SRC0:32 i:32) OFFSET:32) 2:32) 31:32))"
 
 

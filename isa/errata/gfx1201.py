@@ -104,9 +104,19 @@ def _vector() -> tuple[Erratum | Own, ...]:
             out.append(Erratum((f"V_DOT4_F32_{a.upper()}_{b.upper()}",), "conversions of a type that is not named",
                                "four products added in order", "rewritten", bodies_small.dot4(a, b),
                                f"{TESTS}::test_dot4_of_small_floats"))
-    out.append(Erratum(("DS_BPERMUTE_FI_B32",), "selects among all lanes of a wave", "each half of a wave64 on its own", FACTS,
-                       bodies.gather(bodies.HALF_WAVE_LANE, inactive=True), f"{TESTS}::test_bpermute_fi_reads_inactive_lanes"))
-    return tuple(out)
+    return (*out, *_lanes())
+
+
+def _lanes() -> tuple[Erratum, ...]:
+    """All lanes of a wave64 take part, as the text says and LLVM counts on (`supportsWaveWideBPermute`);
+    on gfx1100 each half stays by itself."""
+    says, test = "writes register numbers", f"{TESTS}::test_permutes_reach_all_lanes_of_a_wave64"
+    return (
+        Erratum(("DS_BPERMUTE_B32",), says, "one gather over the wave", MANUAL, bodies.gather(bodies.WAVE_LANE), test),
+        Erratum(("DS_BPERMUTE_FI_B32",), says, "one gather over the wave, inactive lanes too", MANUAL,
+                bodies.gather(bodies.WAVE_LANE, inactive=True), test),
+        Erratum(("DS_PERMUTE_B32",), says, "one scatter over the wave", MANUAL, bodies.scatter(bodies.WAVE_LANE), test),
+    )
 
 
 _BLOCK_AT = "(add ADDR:64 (zext:64 (shl i:32 2:32)))"

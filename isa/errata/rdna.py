@@ -223,10 +223,6 @@ _PARAM = (
 
 def _memory() -> tuple[Erratum | Own, ...]:
     return (
-        Erratum(("DS_BPERMUTE_B32",), "selects among lanes 0..31 only", "each half of a wave64 on its own", FACTS,
-                bodies.gather(bodies.HALF_WAVE_LANE), f"{TESTS}::test_ds_bpermute_inactive_source_is_zero"),
-        Erratum(("DS_PERMUTE_B32",), "sends to lanes 0..31 only", "each half of a wave64 on its own", FACTS,
-                bodies.scatter(), f"{TESTS}::test_ds_permute_inactive_lane_sends_nothing"),
         Own(("DS_SWIZZLE_B32",), "the text is cut off; " + MANUAL, bodies.swizzle()),
         Own(("DS_APPEND",), "counts active lanes; " + MANUAL, bodies.counter("add")),
         Own(("DS_CONSUME",), "counts active lanes; " + MANUAL, bodies.counter("sub")),

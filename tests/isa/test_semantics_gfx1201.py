@@ -169,6 +169,14 @@ def test_bpermute_fi_reads_inactive_lanes() -> None:
     assert machine.registers["VGPR", 3, 0] == 0
 
 
+@pytest.mark.parametrize("name", ["DS_BPERMUTE_B32", "DS_BPERMUTE_FI_B32", "DS_PERMUTE_B32"])
+def test_permutes_reach_all_lanes_of_a_wave64(name: str) -> None:
+    machine = Machine(registers={("VGPR", r, lane): (4 * (lane + 40), lane)[r - 1] for r in (1, 2) for lane in range(64)})
+    run(name, machine, EXEC=2**64 - 1, LANES=64, SRC0=1, SRC1=2, VDST=3, OFFSET=0)
+    turn = -40 if name == "DS_PERMUTE_B32" else 40
+    assert [machine.registers["VGPR", 3, lane] for lane in range(64)] == [(lane + turn) % 64 for lane in range(64)]
+
+
 @pytest.mark.parametrize(("name", "row"), [("V_PERMLANE16_VAR_B32", 0), ("V_PERMLANEX16_VAR_B32", 16)])
 def test_permlane_var_takes_each_lanes_own_number(name: str, row: int) -> None:
     values = {("VGPR", 1, lane): 100 + lane for lane in range(32)}
