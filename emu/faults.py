@@ -6,6 +6,14 @@ from dataclasses import dataclass
 
 from stuntgpu.isa.errors import GuestFault
 
+#: Detail of S_CODE_END and its like.
+RESERVED = "this encoding is reserved to fault"
+
+
+def offset(pc: int, entry: int) -> int:
+    """A place from the entry, negative before it; addresses wrap at 2**64."""
+    return (pc - entry + (1 << 63)) % (1 << 64) - (1 << 63)
+
 
 @dataclass(eq=False)
 class KernelFault(GuestFault):
@@ -13,7 +21,7 @@ class KernelFault(GuestFault):
 
     kind        "page fault", "misaligned access", "illegal instruction", "budget exceeded", "deadlock",
                 "LDS out of range", "trap", "unmodelled instruction".
-    pc          GPU VA of the instruction; pc_offset from the kernel's entry.
+    pc          GPU VA of the instruction; pc_offset from the kernel's entry, negative before it.
     access      "read", "write", "atomic", "fetch" or "".
     """
 
@@ -34,7 +42,7 @@ class KernelFault(GuestFault):
         lines = [f"{self.kind} in kernel {self.kernel or '<unnamed>'}"]
         if self.address is not None:
             lines[0] += f": {self.access} at 0x{self.address:x}"
-        lines.append(f"  at pc 0x{self.pc:x} (+0x{self.pc_offset:x}): {self.instruction or '<not decoded>'}")
+        lines.append(f"  at pc 0x{self.pc:x} ({self.pc_offset:+#x}): {self.instruction or '<not decoded>'}")
         lane = "" if self.lane is None else f", lane {self.lane}"
         lines.append(f"  workgroup {self.workgroup}, wave {self.wave}{lane}")
         if self.nearest:

@@ -336,6 +336,12 @@ class Binder:
             raise Unmodelled(self.inst.arch, f"scalar operand {op.reg}", "emu/forms.py")
         return ("m" if op.bits == 1 else "s"), op.reg * 4
 
+    def scalars(self, reg: int, n: int) -> int:
+        """Offset of n scalar registers of an address or descriptor."""
+        if reg == self.wave.null:
+            return self.constant(0, n)
+        return state.check_scalars(self.inst.arch, reg) * 4
+
     def constant(self, value: int, n: int) -> int:
         return self.pool(value & ((1 << 32 * n) - 1), n)
 
@@ -435,7 +441,8 @@ class Binder:
 
     def _scalar_address(self, m: MemoryFields) -> None:
         buffer = "_BUFFER_" in self.inst.name
-        self.add(Slot("at sbase", "s", 128 if buffer else 64), m.base * 4)
+        bits = 128 if buffer else 64
+        self.add(Slot("at sbase", "s", bits), self.scalars(m.base, bits // 32))
         self.add(Slot("at offset", "n"), m.offset)
         if m.soffset is not None:
             self.add(Slot("at soffset", "s"), m.soffset * 4)
@@ -445,7 +452,7 @@ class Binder:
         op = self.find("SOFFSET")
         if op is None:
             raise Unmodelled(self.inst.arch, f"{self.inst.name} without SOFFSET", "emu/forms.py")
-        self.add(Slot("at srsrc", "s", 128), m.base * 4)
+        self.add(Slot("at srsrc", "s", 128), self.scalars(m.base, 4))
         kind, value = self.locate(op)
         self.add(Slot("at soffset", kind), value)
         self.add(Slot("at offset", "n"), m.offset)

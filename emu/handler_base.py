@@ -179,13 +179,12 @@ class Handler(ABC):
             match s.kind:
                 case "n":
                     return Value(f"%n{i}", 32)
-                case "scc" | "vccz" | "execz":
-                    return e.zext(STATE_PLACES[s.kind.upper()](self), width)
                 case "m":
                     return self.mask_slot(i)
-                case "s":
+                case "s" | "scc" | "vccz" | "execz":
                     bits = max(s.bits, 32)
-                    v = e.inst(f"load i{bits}, ptr %p{i}, align 4", bits)
+                    v = e.inst(f"load i{bits}, ptr %p{i}, align 4", bits) if s.kind == "s" else (
+                        e.zext(STATE_PLACES[s.kind.upper()](self), bits))
                     if s.select != WHOLE or s.sext:
                         return self.modified(s, self.selected(s, v))
                     if s.bits == 16:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from stuntgpu.emu import formats, layout, state
 from stuntgpu.emu.forms import Form, Slot, row
@@ -15,7 +15,20 @@ from stuntgpu.emu.lower_text import Host, Value
 from stuntgpu.isa.arch import arch
 from stuntgpu.isa.errors import Unmodelled
 from stuntgpu.isa.inst import WHOLE
-from stuntgpu.isa.ir import Const, Do, Expr, Load, Op, RegRead, RegWrite, Semantics, Set, Store, Var
+from stuntgpu.isa.ir import (
+    Const,
+    Do,
+    Expr,
+    Load,
+    Op,
+    RegRead,
+    RegWrite,
+    Semantics,
+    Set,
+    Stmt,
+    Store,
+    Var,
+)
 from stuntgpu.isa.semantics import keeps_upper_half
 
 #: DST_SEL that gives every channel its own.
@@ -33,6 +46,28 @@ class Target:
     low: str
     high: str
     mask: str | None = None
+
+
+def without_aliases(body: Sequence[Stmt]) -> tuple[Stmt, ...]:
+    """A straight body with ADDR where it had been given another name."""
+    names: set[str] = set()
+    out: list[Stmt] = []
+    for s in body:
+        if isinstance(s, Set) and isinstance(s.value, Var) and s.value.name == "ADDR":
+            names.add(s.name)
+        elif isinstance(s, Store):
+            out.append(replace(s, addr=_renamed(s.addr, names)))
+        elif isinstance(s, Set) and isinstance(s.value, Load):
+            out.append(replace(s, value=replace(s.value, addr=_renamed(s.value.addr, names))))
+        else:
+            out.append(s)
+    return tuple(out)
+
+
+def _renamed(x: Expr, names: set[str]) -> Expr:
+    if isinstance(x, Var) and x.name in names:
+        return Var("ADDR", x.width)
+    return replace(x, args=tuple(_renamed(a, names) for a in x.args)) if isinstance(x, Op) else x
 
 
 class LaneHandler(Handler):
@@ -501,11 +536,14 @@ class LaneHandler(Handler):
         """A row that only moves whole registers from or to memory: the helper works on the register file."""
         if self.form.dpp is not None or not self.form.segment or self.facts.is_typed or self.form.slot("to lds") >= 0:
             return False
-        if not all(map(self._is_move, self.sem.body)):
+        body = without_aliases(self.sem.body)
+        if sum(isinstance(s, Store) for s in body) > 1:
+            if all(map(self._is_move, body)) and self.store_pair(body):
+                return True
+            raise NotVector("several stores: those of a lane come before those of the next")
+        if not all(map(self._is_move, body)):
             return False
-        if len(self.sem.body) == 2:
-            return self.store_pair()
-        for s in self.sem.body:
+        for s in body:
             if isinstance(s, Set) and isinstance(s.value, Load):
                 i = self.form.slot(f"written {s.name}")
                 self.access(self.target(s.value, self._vector), s.value.width // 8, False, None, f"%p{i}")
@@ -514,10 +552,10 @@ class LaneHandler(Handler):
                 self.access(self.target(s, self._vector), s.value.width // 8, True, None, f"%p{i}")
         return True
 
-    def store_pair(self) -> bool:
+    def store_pair(self, body: Sequence[Stmt]) -> bool:
         """Two stores of a lane come before those of the next: one call."""
         e = self.e
-        stores = [s for s in self.sem.body if isinstance(s, Store) and s.space == "LDS"]
+        stores = [s for s in body if isinstance(s, Store) and s.space == "LDS"]
         size = stores[0].value.width // 8 if len(stores) == 2 else 0
         if size not in layout.STORE_PAIR:
             return False
@@ -542,7 +580,7 @@ class LaneHandler(Handler):
     def _is_move(self, s: object) -> bool:
         if isinstance(s, Store) and isinstance(s.value, Var):
             return self._is_plain(s.value.name, s.value.width)
-        if isinstance(s, Set) and isinstance(s.value, Load) and len(self.sem.body) == 1:
+        if isinstance(s, Set) and isinstance(s.value, Load) and len(without_aliases(self.sem.body)) == 1:
             return s.value.width >= 32 and self._is_plain(f"written {s.name}", s.value.width)
         return False
 

@@ -164,10 +164,10 @@ def _formats(inst: Inst, shape: Shape) -> tuple[str, str]:
 
 
 def _broadcast(inst: Inst, shape: Shape, block: int) -> int:
-    """CBSZ: the block whose A is used; 2 ** CBSZ blocks share that of number ABID among them."""
+    """CBSZ: the block whose A is used; 2 ** CBSZ blocks, at most all of them, share that of number ABID among them."""
     if shape.sparse or not shape.a or shape.result == "f64":
         return block
-    size = 1 << inst.fields["CBSZ"]
+    size = min(1 << inst.fields["CBSZ"], shape.blocks)
     return block if size == 1 else block // size * size + inst.fields["ABID"] % size
 
 

@@ -13,9 +13,9 @@ import threading
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from stuntgpu.emu import layout, state, stored
+from stuntgpu.emu import faults, layout, state, stored
 from stuntgpu.emu.cache import cache
-from stuntgpu.emu.faults import KernelFault
+from stuntgpu.emu.faults import RESERVED, KernelFault
 from stuntgpu.emu.launch import Launch, RunOptions, Stats
 from stuntgpu.emu.memory import EXECUTE, AddressSpace
 from stuntgpu.emu.native_abi import (
@@ -36,6 +36,7 @@ from stuntgpu.emu.native_abi import (
 from stuntgpu.emu.program import POOL_DWORDS, Fetch, Program
 from stuntgpu.emu.records import Template, Variant, assemble
 from stuntgpu.isa.abi.targets import SCRATCH_APERTURE
+from stuntgpu.isa.disasm import disassemble
 
 QUANTUM = 20_000  # instructions a wave runs before the next gets its turn
 SLICE = 20_000_000  # instructions between looks at `cancelled`
@@ -319,7 +320,7 @@ class _Run:
     def resume(self, k: CWorker, why: int) -> None:
         """Point the wave at the record of its PC, in the program of its mode."""
         w = k.subject.contents
-        pc = w.pc - w.code if why == RUN_CODE else _record_pc(w.next)
+        pc = faults.offset(w.pc, w.code) if why == RUN_CODE else _record_pc(w.next)
         self.native.extend(self.program, pc, self.fetch)
         k.program = ctypes.pointer(self.link(w.mode))
         self.lib.sg_refresh(ctypes.byref(k))
@@ -334,8 +335,8 @@ class _Run:
         pc = _record_pc(w.next)
         self.program.decoded(self.fetch)
         code = self.program.code.get(pc)
-        text = "" if code is None or code.inst is None else str(code.inst)
-        fault = KernelFault("", self.launch.name, w.code + pc, pc, text, tuple(w.group), w.wave_in_group)
+        text = "" if code is None or code.inst is None else disassemble(code.inst, w.code + pc)
+        fault = KernelFault("", self.launch.name, (w.code + pc) % (1 << 64), pc, text, tuple(w.group), w.wave_in_group)
         _describe(self, fault, w, pc)
         return fault
 
@@ -351,13 +352,13 @@ def _describe(run: _Run, fault: KernelFault, w: CWave, pc: int) -> None:
             fault.nearest = run.space.describe(w.fault_address)
             if w.fault_kind == layout.FAULT_MISALIGNED:
                 fault.detail = f"atomics of {w.fault_argument} bytes are aligned to them"
-            elif w.fault_address >> 32 == SCRATCH_APERTURE >> 32:
+            elif fault.lane is not None and w.fault_address >> 32 == SCRATCH_APERTURE >> 32:
                 fault.detail = (f"scratch offset 0x{w.fault_address & 0xFFFF_FFFF:x} is outside the lane's "
                                 f"0x{run.launch.scratch_wave_bytes // w.lanes:x} bytes")
             elif run.space.find(w.fault_address) is not None:
                 fault.detail = f"{fault.access} is not permitted there"
         case layout.FAULT_ILLEGAL:
-            fault.kind, fault.detail = "illegal instruction", "" if code is None else code.reason
+            fault.kind, fault.detail = "illegal instruction", code.reason if code and code.reason else RESERVED
         case layout.FAULT_TRAP:
             fault.kind, fault.detail = "trap", f"s_trap {w.fault_argument}"
         case layout.FAULT_BUDGET:
@@ -372,8 +373,8 @@ def _describe(run: _Run, fault: KernelFault, w: CWave, pc: int) -> None:
 def _describe_unmodelled(run: _Run, fault: KernelFault, w: CWave, pc: int) -> None:
     code = run.program.code.get(pc)
     if code is not None and code.reason == "fetch":
-        fault.kind, fault.access, fault.address = "page fault", "fetch", w.code + pc
-        fault.nearest, fault.detail = run.space.describe(w.code + pc), "the PC is not in executable memory"
+        fault.kind, fault.access, fault.address = "page fault", "fetch", fault.pc
+        fault.nearest, fault.detail = run.space.describe(fault.pc), "the PC is not in executable memory"
         return
     found = [why for v in run.made if (why := v.reason(w.next))]
     fault.kind = "unmodelled instruction"

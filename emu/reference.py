@@ -12,7 +12,7 @@ import random
 from collections.abc import Iterator, Sequence
 
 from stuntgpu.emu import state
-from stuntgpu.emu.faults import KernelFault
+from stuntgpu.emu.faults import RESERVED, KernelFault
 from stuntgpu.emu.launch import Launch, RunOptions, Stats
 from stuntgpu.emu.memory import EXECUTE, AddressSpace
 from stuntgpu.emu.step import Step, build
@@ -253,7 +253,7 @@ def _sendmsg(w: Wave, args: Sequence[int]) -> None:
 
 
 def _illegal(w: Wave, args: object) -> None:
-    raise w.fault("illegal instruction", detail="this encoding is reserved to fault")
+    raise w.fault("illegal instruction", detail=RESERVED)
 
 
 _ACTIONS = {

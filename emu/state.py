@@ -96,6 +96,13 @@ def wavefront(arch: str) -> Wavefront:
     return WAVEFRONTS[arch]
 
 
+def check_scalars(name: str, reg: int) -> int:
+    """A register that an address or a descriptor starts at; constants and state in its place are not modelled."""
+    if reg >= N_SGPRS:
+        raise Unmodelled(name, f"an address or descriptor in scalar operand {reg}", "emu/state.py")
+    return reg
+
+
 def check_mask(arch: str, reg: int, lanes: int) -> None:
     """Raises Unmodelled for a lane mask whose second register is none: EXEC_HI in waves of 64."""
     if reg == EXEC_HI and lanes == 64:

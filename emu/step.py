@@ -368,7 +368,7 @@ def _of_role(ops: tuple[Operand, ...], role: str) -> Operand | None:
 
 
 def _scalar_address(inst: Inst, m: MemoryFields) -> Fill:
-    base, offset, soffset = m.base, m.offset, m.soffset
+    base, offset, soffset = state.check_scalars(inst.arch, m.base), m.offset, m.soffset
 
     def moved(w: Wave) -> int:
         return 0 if soffset is None else w.read_scalar(soffset, 1) * m.scale
@@ -385,7 +385,7 @@ def _scalar_address(inst: Inst, m: MemoryFields) -> Fill:
 
 
 def _buffer_address(inst: Inst, m: MemoryFields, ops: tuple[Operand, ...]) -> Fill:
-    resource, soffset = m.base, _of_role(ops, "SOFFSET")
+    resource, soffset = state.check_scalars(inst.arch, m.base), _of_role(ops, "SOFFSET")
     reg, has_offset, has_index = m.vaddr or 0, m.offen, m.index
     if soffset is None:
         raise Unmodelled(inst.arch, f"{inst.name} without SOFFSET", "emu/step.py")

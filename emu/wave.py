@@ -17,7 +17,7 @@ from dataclasses import dataclass, field
 from stuntgpu.emu import address as at
 from stuntgpu.emu import formats, state
 from stuntgpu.emu import softfloat as sf
-from stuntgpu.emu.faults import KernelFault
+from stuntgpu.emu.faults import KernelFault, offset
 from stuntgpu.emu.memory import READ, WRITE, AddressSpace
 from stuntgpu.isa.abi.targets import SCRATCH_APERTURE
 from stuntgpu.isa.disasm import disassemble
@@ -394,7 +394,7 @@ class Wave:
         """A fault report of the current instruction."""
         text = "" if self.inst is None else disassemble(self.inst, self.pc)
         return KernelFault(
-            kind, self.group.name, self.pc, self.pc - self.group.entry, text, self.group.id, self.number,
+            kind, self.group.name, self.pc, offset(self.pc, self.group.entry), text, self.group.id, self.number,
             lane, address, access, "" if address is None else self.space.describe(address), detail)
 
     def final(self) -> state.WaveFinal:

@@ -69,11 +69,11 @@ def offset16(fields: Mapping[str, int]) -> int:
 
 
 def _immediate(inst: Inst, target: Arch) -> int:
-    """The offset field; twelve bits are unsigned, wider ones are not."""
+    """The offset field: of buffers, and one of twelve bits, unsigned; others are not."""
     name = "IOFFSET" if "IOFFSET" in inst.fields else "OFFSET"
     bits = target.tables.encodings[inst.encoding].field(name).bits
-    value = inst.fields[name]
-    return value if bits == 12 or not value >> (bits - 1) else value - (1 << bits)
+    value, unsigned = inst.fields[name], bits == 12 or segment(inst) == "buffer"
+    return value if unsigned or not value >> (bits - 1) else value - (1 << bits)
 
 
 def _returns(fields: Mapping[str, int]) -> bool:

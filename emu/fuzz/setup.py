@@ -116,8 +116,8 @@ class Setup:
         """Of all lanes, before the instruction's own offset."""
         rng, unit = self.rng, self.rng.choice((1, 4, 16, 16, 16))
         start, step = rng.randrange(128) * unit, rng.choice((4, 8, 16, 2))
-        if "_STORE_" in self.inst.name and "FORMAT_" in self.inst.name:
-            unit = step = 16  # where lanes overlap in part, no order of their channels is agreed on
+        if self._is_typed_store():
+            unit = step = 16
         shapes: tuple[Callable[[int], int], ...] = (
             lambda i: start + i * step, lambda i: start, lambda i: start + i % 8 * 16,
             lambda i: rng.randrange(1024) // unit * unit,
@@ -127,6 +127,10 @@ class Setup:
         if rng.random() < 0.08:
             out[rng.randrange(self.lanes)] += rng.choice((1 << 20, -(1 << 20), SIZE))
         return [v & M32 for v in out]
+
+    def _is_typed_store(self) -> bool:
+        """Where elements of lanes overlap in part, no order of their channels is agreed on."""
+        return "_STORE_" in self.inst.name and "FORMAT_" in self.inst.name
 
     def _pair(self, reg: int, value: int) -> None:
         self._scalar_register(reg, value & M32)
@@ -138,7 +142,7 @@ class Setup:
         elif reg in (state.VCC_LO, state.VCC_HI):
             shift = 32 * (reg - state.VCC_LO)
             self.vcc = self.vcc & ~(M32 << shift) | value << shift
-        elif reg not in _KEPT:
+        elif reg not in _KEPT and reg < state.N_SGPRS:
             self.sgprs[reg] = value
 
     def _soffset(self) -> None:
@@ -191,7 +195,8 @@ class Setup:
             self.vgprs[vaddr] = [i % 7 for i in range(self.lanes)]
         if self.at.offen:
             self.vgprs[(vaddr + self.at.index) % state.N_VGPRS] = lanes
-        self._pair(reg, MIDDLE | self.rng.choice((0, 4, 16)) << 48)
+        stride = self.rng.choice((0, 4, 16)) if not self._is_typed_store() else 16
+        self._pair(reg, MIDDLE | stride << 48)
         code = self.rng.choice([c for c in range(128) if formats.of_code(self.arch, c)])
         place = code << 12
         if arch(self.arch).dialect == "gfx9":  # number format, then data format
@@ -206,5 +211,7 @@ class Setup:
     def init(self, mode: int) -> state.WaveInit:
         """The wave's registers; EXEC is full, partial, one lane or empty."""
         rng, full = self.rng, (1 << self.lanes) - 1
+        if mode >> state.MODE_GPR_INDEX & 1:  # what a number past the last register does is not modelled
+            self.m0 = rng.getrandbits(4) << 12 | rng.randrange(4)
         exec_mask = rng.choice((full, full, rng.getrandbits(self.lanes), 1 << rng.randrange(self.lanes), 0))
         return state.WaveInit(exec_mask, dict(self.sgprs), dict(self.vgprs), self.vcc & full, rng.getrandbits(1), self.m0, mode)

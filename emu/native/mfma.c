@@ -136,7 +136,7 @@ static u32 pattern(const Shape *s, u32 lane) {
 static u32 lane_of(const Shape *s, u32 block, u32 row, u32 group) { return row + s->size * (block + s->blocks * group); }
 
 static u32 block_of_a(const Shape *s, u32 block) {
-  u32 shared = 1u << s->cbsz;
+  u32 shared = 1u << s->cbsz < s->blocks ? 1u << s->cbsz : s->blocks; /* blocks are powers of two */
   return s->sparse || shared == 1 ? block : block / shared * shared + s->abid % shared;
 }
 
