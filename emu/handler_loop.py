@@ -192,7 +192,7 @@ class LoopHandler(LaneHandler):
         access = layout.ACCESS_ATOMIC if self.facts.is_atomic else layout.ACCESS_WRITE
         p = self.resolve(address(s.addr), value.width // 8, access, self.kind_of(s), self.lane32())
         self.store_if(p, value)
-        if s.space != "LDS" and self.form.segment in ("flat", "scratch"):
+        if s.space != "LDS" and self.form.segment != "lds":
             self.e.line(f"call void {self.helper(layout.SETTLE)}(ptr %w)")
 
     def lane32(self) -> str:

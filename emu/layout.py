@@ -5,7 +5,7 @@ Units:   bytes.
 
 from __future__ import annotations
 
-WAVE_BYTES = 1496
+WAVE_BYTES = 1504
 RECORD_BYTES = 64
 
 # Wave

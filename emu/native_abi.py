@@ -68,6 +68,7 @@ class CWave(ctypes.Structure):
         ("quantum", c_int64), ("bounce", c_uint8 * 64), ("bounce_size", c_uint32),
         ("bounce_lane", c_uint32), ("bounce_offset", c_uint32), ("pad", c_uint32), ("recent", CRegion * 4), ("newest", c_uint64),
         ("barriers", c_uint8 * 64), ("wave_bytes", c_uint32), ("named", c_int32), ("complete", c_uint32), ("waits_for", c_uint32),
+        ("bounce_address", c_uint64),
     )
 
 

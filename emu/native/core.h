@@ -115,6 +115,7 @@ typedef struct Wave {
   i32 named;         /* the named barrier it belongs to, 0: none */
   u32 complete;      /* bit b: a barrier this wave may pass; 0 named, 1 workgroup, 2 trap */
   u32 waits_for;     /* 1 + the bit it sleeps for, 0: none */
+  u64 bounce_address; /* where `bounce` belongs when that is not scratch, 0: it is */
 } Wave;
 
 _Static_assert(sizeof(Record) == 64, "Record");

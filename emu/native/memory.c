@@ -138,8 +138,11 @@ static u8 *resolve_global(Wave *w, u32 lane, u64 address, u32 size, u32 access) 
   u8 *p = find(w, address, size, perm_needed(access));
   if (LIKELY(p != NULL))
     return p;
-  if (access == ACCESS_READ && !check_bytes(w, lane, address, size, access)) {
-    crossing(w, lane, address, w->bounce, size, 0);
+  if (access != ACCESS_ATOMIC && !check_bytes(w, lane, address, size, access)) {
+    if (access == ACCESS_READ)
+      crossing(w, lane, address, w->bounce, size, 0);
+    else
+      w->bounce_size = size, w->bounce_address = address;
     return w->bounce;
   }
   if (!w->fault_kind)
@@ -163,9 +166,12 @@ static u8 *resolve_scratch(Wave *w, u32 lane, u64 address, u32 size, u32 access)
 
 /* After a change of a location that sg_resolve_* gave: put it where it belongs. */
 static void settle(Wave *w) {
-  for (u32 i = 0; i < w->bounce_size; i++)
-    w->scratch_host[swizzle(w, w->bounce_lane, w->bounce_offset + i)] = w->bounce[i];
-  w->bounce_size = 0;
+  if (w->bounce_size && w->bounce_address)
+    crossing(w, w->bounce_lane, w->bounce_address, w->bounce, w->bounce_size, 1);
+  else
+    for (u32 i = 0; i < w->bounce_size; i++)
+      w->scratch_host[swizzle(w, w->bounce_lane, w->bounce_offset + i)] = w->bounce[i];
+  w->bounce_size = 0, w->bounce_address = 0;
 }
 
 static u8 *resolve_lds(Wave *w, u32 lane, u64 address, u32 size, u32 access) {
