@@ -24,7 +24,8 @@ TIMEOUT_S = 120
 #: Set where the tools cannot be installed; else CI fails without them, so that it cannot lose these tests unseen.
 WITHOUT = "WITHOUT_LLVM"
 LANGUAGES = {
-    "hip": ("-x", "hip", "-std=c++20", "--cuda-device-only", "-nogpuinc", "-fno-gpu-rdc", "--no-gpu-bundle-output",
+    "hip": ("-x", "hip", "-std=c++20", "--cuda-device-only", "-nogpuinc", "-fno-gpu-rdc",
+            "-fno-offload-uniform-block", "--no-gpu-bundle-output",
             "--offload-arch={arch}"),
     "cl": ("-x", "cl", "-cl-std=CL2.0", "-target", "amdgcn-amd-amdhsa", "-mcpu={arch}"),
 }

@@ -32,6 +32,9 @@ DEVICE u32 bz() { return __builtin_amdgcn_workgroup_id_z(); }
 DEVICE u32 dimx() { return __builtin_amdgcn_workgroup_size_x(); } // of this workgroup: the last may be smaller
 DEVICE u32 dimy() { return __builtin_amdgcn_workgroup_size_y(); }
 DEVICE u32 dimz() { return __builtin_amdgcn_workgroup_size_z(); }
+// Of every workgroup but a smaller last one: a hidden argument.
+DEVICE u32 groupx() { return ((const __attribute__((address_space(4))) u16 *)__builtin_amdgcn_implicitarg_ptr())[6]; }
+DEVICE u32 item() { return bx() * groupx() + tx(); } // in the grid, along x
 DEVICE u32 gridx() { return __builtin_amdgcn_grid_size_x(); } // work-items
 DEVICE u32 gridy() { return __builtin_amdgcn_grid_size_y(); }
 DEVICE u32 gridz() { return __builtin_amdgcn_grid_size_z(); }
@@ -81,12 +84,23 @@ DEVICE mask ballot(bool b) { return __builtin_amdgcn_ballot_w32(b); }
 DEVICE u32 lanes_below(mask m) { return __builtin_amdgcn_mbcnt_lo(m, 0); }
 DEVICE u32 count(mask m) { return __builtin_popcount(m); }
 #endif
-// v of lane `from` (modulo the wave), by ds_bpermute: any 4- or 8-byte type.
+// v of lane `from`, by ds_bpermute. In a wave64 of RDNA3 that stays within halves, so the other half is asked as well:
+// there all lanes must be active.
+DEVICE i32 bpermute(i32 v, u32 from) {
+  i32 near = __builtin_amdgcn_ds_bpermute(from << 2, v);
+#if defined(__GFX11__) && WAVE == 64
+  i32 far = __builtin_amdgcn_ds_bpermute(from << 2, __builtin_amdgcn_permlane64(v));
+  return (from ^ lane()) & 32 ? far : near;
+#else
+  return near;
+#endif
+}
+// The same for any type of whole dwords.
 template <class T> DEVICE T shuffle(T v, u32 from) {
   static_assert(sizeof(T) % 4 == 0);
   i32 w[sizeof(T) / 4];
   __builtin_memcpy(w, &v, sizeof(T));
-  for (u32 k = 0; k < sizeof(T) / 4; k++) w[k] = __builtin_amdgcn_ds_bpermute(from << 2, w[k]);
+  for (u32 k = 0; k < sizeof(T) / 4; k++) w[k] = bpermute(w[k], from);
   __builtin_memcpy(&v, w, sizeof(T));
   return v;
 }

@@ -25,7 +25,7 @@ KERNEL min_i64(const i64 *in, i64 *out, u32 n) { reduce<i64, Min>(in, out, n, 0x
 // First place of the greatest value: value and place travel together through one 64-bit atomic maximum.
 KERNEL argmax_i32(const i32 *in, u64 *out, u32 n) {
   u64 best = 0;
-  for (u32 i = bx() * dimx() + tx(); i < n; i += gridx())
+  for (u32 i = item(); i < n; i += gridx())
     best = max(best, (u64)((u32)in[i] ^ 0x80000000u) << 32 | (u32)~i);
   G_MAX(out, best);
 }
