@@ -241,27 +241,32 @@ def triton(kernel: str, arch: str) -> dict[str, Any]:
     return next(r for r in rows if (r["kernel"], r["target"]) == (kernel, arch))
 
 
-def run_triton(launch: dict[str, Any], n_groups: int, *args: Any) -> None:
+TRITON_TIERS = pytest.mark.parametrize("tier", ["native", pytest.param("reference", marks=pytest.mark.slow)])
+
+
+def run_triton(launch: dict[str, Any], tier: str, n_groups: int, *args: Any) -> None:
     """One launch; Triton adds two pointers to scratch memory it does not use here."""
-    gpu = Gpu(launch["target"], max_wave_instructions=BUDGET)
+    gpu = Gpu(launch["target"], tier=tier, max_wave_instructions=BUDGET)
     kernel = gpu.load(shared_dir() / "kernels" / "triton" / launch["file"])[launch["symbol"]]
     group = launch["workgroup"][0]
     kernel(*args, None, None, grid=n_groups * group, workgroup=group, shared=launch["shared_bytes"])
 
 
-@pytest.mark.parametrize("arch", ARCHES)
-def test_golden_triton_add(arch: str) -> None:
+@TRITON_TIERS
+@pytest.mark.parametrize("arch", COMPILED)
+def test_golden_triton_add(arch: str, tier: str) -> None:
     launch, n = triton("add", arch), 2500
     rng = np.random.default_rng(0)
     x, y = (rng.standard_normal(n).astype(np.float32) for _ in range(2))
     out = np.zeros(n, np.float32)
-    run_triton(launch, -(-n // launch["constexprs"]["BLOCK_SIZE"]), x, y, out, np.int32(n))
+    run_triton(launch, tier, -(-n // launch["constexprs"]["BLOCK_SIZE"]), x, y, out, np.int32(n))
     assert (out == x + y).all()
 
 
+@TRITON_TIERS
 @pytest.mark.parametrize("size", [(64, 64, 64), (96, 64, 32), (33, 47, 50)])
-@pytest.mark.parametrize("arch", ARCHES)
-def test_golden_triton_matmul(arch: str, size: tuple[int, int, int]) -> None:
+@pytest.mark.parametrize("arch", COMPILED)
+def test_golden_triton_matmul(arch: str, size: tuple[int, int, int], tier: str) -> None:
     launch = triton("matmul", arch)
     m, n, k = size
     rng = np.random.default_rng(0)
@@ -270,5 +275,5 @@ def test_golden_triton_matmul(arch: str, size: tuple[int, int, int]) -> None:
     blocks = launch["constexprs"]
     n_groups = -(-m // blocks["BLOCK_SIZE_M"]) * -(-n // blocks["BLOCK_SIZE_N"])
     sizes = (m, n, k, k, 1, n, 1, n, 1)  # the last six: row and column strides of a, b, c
-    run_triton(launch, n_groups, a, b, c, *(np.int32(v) for v in sizes))
+    run_triton(launch, tier, n_groups, a, b, c, *(np.int32(v) for v in sizes))
     assert (c.astype(np.float64) == a.astype(np.float64) @ b.astype(np.float64)).all()
