@@ -29,11 +29,14 @@ DEVICE u32 tz() { return __builtin_amdgcn_workitem_id_z(); }
 DEVICE u32 bx() { return __builtin_amdgcn_workgroup_id_x(); }
 DEVICE u32 by() { return __builtin_amdgcn_workgroup_id_y(); }
 DEVICE u32 bz() { return __builtin_amdgcn_workgroup_id_z(); }
-DEVICE u32 dimx() { return __builtin_amdgcn_workgroup_size_x(); } // of this workgroup: the last may be smaller
-DEVICE u32 dimy() { return __builtin_amdgcn_workgroup_size_y(); }
-DEVICE u32 dimz() { return __builtin_amdgcn_workgroup_size_z(); }
-// Of every workgroup but a smaller last one: a hidden argument.
-DEVICE u32 groupx() { return ((const __attribute__((address_space(4))) u16 *)__builtin_amdgcn_implicitarg_ptr())[6]; }
+// Hidden arguments: whole workgroups of an axis, their size, size of the smaller last one.
+DEVICE u32 whole_groups(u32 axis) { return ((const __attribute__((address_space(4))) u32 *)__builtin_amdgcn_implicitarg_ptr())[axis]; }
+DEVICE u32 hidden16(u32 i) { return ((const __attribute__((address_space(4))) u16 *)__builtin_amdgcn_implicitarg_ptr())[i]; }
+DEVICE u32 groupx() { return hidden16(6); }
+DEVICE u32 groupy() { return hidden16(7); }
+DEVICE u32 dimx() { return bx() < whole_groups(0) ? hidden16(6) : hidden16(9); } // of this workgroup
+DEVICE u32 dimy() { return by() < whole_groups(1) ? hidden16(7) : hidden16(10); }
+DEVICE u32 dimz() { return bz() < whole_groups(2) ? hidden16(8) : hidden16(11); }
 DEVICE u32 item() { return bx() * groupx() + tx(); } // in the grid, along x
 DEVICE u32 gridx() { return __builtin_amdgcn_grid_size_x(); } // work-items
 DEVICE u32 gridy() { return __builtin_amdgcn_grid_size_y(); }
