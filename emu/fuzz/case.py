@@ -14,7 +14,7 @@ from functools import lru_cache
 from stuntgpu.emu import state
 from stuntgpu.emu.faults import KernelFault
 from stuntgpu.emu.fuzz.setup import BASE, CODE, LDS_BYTES, SCRATCH, SCRATCH_LANE, SEAM, SIZE
-from stuntgpu.emu.memory import AddressSpace
+from stuntgpu.emu.memory import EXECUTE, READ, AddressSpace
 from stuntgpu.emu.native import Native
 from stuntgpu.emu.reference import Reference
 from stuntgpu.isa.asm import assemble, assemble_one
@@ -76,11 +76,10 @@ def run(executor: Native | Reference, case: Case) -> End:
     backing = SCRATCH_LANE * case.lanes
     scratch = ctypes.create_string_buffer(_contents(case.data, backing), backing)
     space = AddressSpace()
-    for va, size, host, name in (
-        (CODE, len(code) + 64, ctypes.addressof(text), "code"), (BASE, SEAM, ctypes.addressof(memory), "low"),
-        (BASE + SEAM, SIZE - SEAM, ctypes.addressof(memory) + SEAM, "high"), (SCRATCH, backing, ctypes.addressof(scratch), "scratch"),
-    ):  # fmt: skip
-        space.map(va, size, host, name=name)
+    space.map(CODE, len(code) + 64, ctypes.addressof(text), perms=READ | EXECUTE, name="code")
+    space.map(BASE, SEAM, ctypes.addressof(memory), name="low")
+    space.map(BASE + SEAM, SIZE - SEAM, ctypes.addressof(memory) + SEAM, name="high")
+    space.map(SCRATCH, backing, ctypes.addressof(scratch), name="scratch")
     try:
         final = executor.run_wave(space, CODE, case.init, case.lanes, LDS_BYTES, SCRATCH, backing, budget=BUDGET)
     except KernelFault as fault:

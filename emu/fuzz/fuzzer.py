@@ -113,8 +113,8 @@ class Fuzzer:
     def differences(self, case: Case) -> list[str]:
         native, reference = run(self.native, case), run(self.reference, case)
         self.result.faults += bool(reference.fault)
-        if reference.fault == native.fault == "unmodelled instruction":
-            self.result.unmodelled.update(i.name for i in case.insts[:1])
+        if reference.fault == native.fault == "unmodelled instruction" and len(case.code) == 1:
+            self.result.unmodelled.update(i.name for i in case.insts)
         return differences(native, reference)
 
     def check(self, case: Case) -> Find | None:
