@@ -33,6 +33,8 @@ _LITERALS = (
 #: First source that announces a form.
 _MARKS = {"dpp8": (233, 234), "dpp16": (250,), "dpp": (250,), "sdwa": (249,), "sdwa_sdst": (249,)}
 _MODIFIERS = ("NEG", "NEG_HI", "ABS", "OMOD", "OP_SEL", "OP_SEL_HI", "TH", "SCOPE", "CBSZ", "ABID", "BLGP")
+#: Flags under which few instructions are built.
+_SELDOM = ("GDS", "TFE", "LWE")
 _TRIES = 3
 
 
@@ -89,7 +91,7 @@ def value(rng: random.Random, f: FieldRow) -> int:
     if name in _MODIFIERS:
         return 0 if rng.random() < 0.5 else rng.getrandbits(bits)
     if bits == 1:
-        return int(rng.random() < 0.3)
+        return int(rng.random() < (0.02 if name in _SELDOM else 0.3))
     if name in ("ROW_MASK", "BANK_MASK"):
         return 15 if rng.random() < 0.5 else rng.randrange(16)
     if name.startswith("VSRC") or name in ("VDST", "VDSTX", "VDSTY", "ADDR", "VADDR", "DATA", "DATA0", "DATA1", "VDATA"):
