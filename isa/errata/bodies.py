@@ -178,27 +178,6 @@ def unary(f: Format, op: str) -> str:
     return f"(set D0 ({op}.{f.name} {f.place('S0')}))"
 
 
-def min_max(f: Format, smallest: bool) -> str:
-    """V_MIN / V_MAX: a signalling NaN is quieted in IEEE mode, else the other operand wins over a
-    NaN; -0 is below +0."""
-    a, b = f.place("S0"), f.place("S1")
-    negative = {x: f"(extract:1 {x} {f.width - 1}:32)" for x in (a, b)}
-    first, low, high = (
-        (f"(flt.{f.name} {a} {b})", a, b) if smallest else (f"(flt.{f.name} {b} {a})", b, a)
-    )
-    zeros = f"(and (feq.{f.name} {a} {b}) (and {negative[low]} (not {negative[high]})))"
-    number = chain(
-        f.width,
-        (f"(isnan.{f.name} {b})", a),
-        (f"(isnan.{f.name} {a})", b),
-        (f"(or {first} {zeros})", a),
-        last=b,
-    )
-    signalling = f"(and MODE_IEEE:1 (or (issnan.{f.name} {a}) (issnan.{f.name} {b})))"
-    quieted = f"(quiet.{f.name} (select:{f.width} (issnan.{f.name} {a}) {a} {b}))"
-    return f"(set D0 (select:{f.width} {signalling} {quieted} {number}))"
-
-
 # ---------------------------------------------------------------- integers that saturate
 
 

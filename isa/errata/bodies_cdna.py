@@ -2,15 +2,15 @@
 
 from __future__ import annotations
 
-from stuntgpu.isa.errata.bodies import NEXT, TARGET, Format, chain, saturate
+from stuntgpu.isa.errata.bodies import NEXT, TARGET, saturate
 
 #: Bits of MODE (hardware register 1).
 GPR_INDEX, VSKIP, FORK_DEPTH = 27, 28, 29
 
 # ---------------------------------------------------------------- clocks
 
-#: The wave's own clock, under the ids that RDNA4 gives its halves; CDNA has no registers there.
-CLOCK = "(concat:64 (hwreg 30:32) (hwreg 29:32))"
+#: The wave's own clock, a message that no hardware has (emu/hwregs.py, GET_TIME).
+CLOCK = "(message 143:32)"
 #: Message id of the constant-rate clock.
 REALTIME = "(message 131:32)"
 
@@ -76,37 +76,6 @@ def dot(bits: int, is_signed: bool, accumulator: str) -> str:
         a, b = (f"({extend}:64 (extract:{bits} S{i}:32 {lo}:32))" for i in (0, 1))
         total = f"(add {total} (mul {a} {b}))"
     return f"(set exact {total}) (set D0 {saturate('exact', 64, 32, is_signed)})"
-
-
-def propagating(f: Format, smallest: bool, x: str, y: str) -> str:
-    """minimum / maximum of IEEE 754-2019: any NaN wins, -0 is below +0."""
-    first = f"(flt.{f.name} {x} {y})" if smallest else f"(flt.{f.name} {y} {x})"
-    low, high = (x, y) if smallest else (y, x)
-    signs = [f"(extract:1 {v} {f.width - 1}:32)" for v in (low, high)]
-    zeros = f"(and (feq.{f.name} {x} {y}) (and {signs[0]} (not {signs[1]})))"
-    return chain(
-        f.width,
-        (f"(isnan.{f.name} {x})", f"(quiet.{f.name} {x})"),
-        (f"(isnan.{f.name} {y})", f"(quiet.{f.name} {y})"),
-        (f"(or {first} {zeros})", x),
-        last=y,
-    )
-
-
-def propagating3(f: Format, smallest: bool) -> str:
-    """V_MINIMUM3 / V_MAXIMUM3."""
-    inner = propagating(f, smallest, f.place("S0"), f.place("S1"))
-    return f"(set first {inner}) (set D0 {propagating(f, smallest, f'first:{f.width}', f.place('S2'))})"
-
-
-def packed_propagating3(f: Format, smallest: bool) -> str:
-    """V_PK_MINIMUM3_F16 / V_PK_MAXIMUM3_F16."""
-    text = ""
-    for half, lo in (("high", 16), ("low", 0)):
-        a, b, c = (f"(extract:16 S{i}:32 {lo}:32)" for i in range(3))
-        text += f"(set {half} {propagating(f, smallest, a, b)}) "
-        text += f"(set {half} {propagating(f, smallest, f'{half}:16', c)}) "
-    return text + "(set D0 (concat:32 high:16 low:16))"
 
 
 def clamped16(extend: str) -> str:

@@ -5,7 +5,7 @@ What CDNA does as RDNA comes from `rdna`; rows here go before those of the same 
 
 from __future__ import annotations
 
-from stuntgpu.isa.errata import bodies, bodies_small, rdna
+from stuntgpu.isa.errata import bodies, bodies_minmax, bodies_small, rdna
 from stuntgpu.isa.errata import bodies_cdna as cdna
 from stuntgpu.isa.errata.bodies import F16, F32, F64
 from stuntgpu.isa.errata.common import FACTS, MANUAL, Erratum, Own, Same, Unbuilt
@@ -93,6 +93,14 @@ def _saturating() -> tuple[Erratum, ...]:
     return tuple(Erratum((n,), "wraps", "with CLAMP the result saturates", FACTS, body, test) for n, body in rows.items())
 
 
+def _min_max() -> tuple[Erratum, ...]:
+    """Of two NaNs the second."""
+    return tuple(
+        bodies_minmax.erratum(f"V_{op}_{f.name.upper()}", bodies_minmax.min_max(f, op == "MIN", of_two_nans="S1"))
+        for f in (F16, F32, F64) for op in ("MIN", "MAX")
+    )
+
+
 def _classes() -> tuple[Erratum, ...]:
     return tuple(
         Erratum((f"V_CMPX_CLASS_{f.name.upper()}",), "the result goes to EXEC", "to EXEC and to VCC or SDST, as of all V_CMPX",
@@ -156,6 +164,6 @@ def _memory() -> tuple[Erratum | Own, ...]:
 
 ROWS: tuple[Erratum | Own | Same | Unbuilt, ...] = (
     *(r for r in rdna.ROWS if isinstance(r, Erratum | Own)),
-    *_control(), *_moves(), *_halves(), *_mixed(), *_saturating(), *_classes(), *_memory(),
+    *_control(), *_moves(), *_halves(), *_mixed(), *_saturating(), *_min_max(), *_classes(), *_memory(),
     Unbuilt(("DS_GWS_*",), "global wave sync"),
 )

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from stuntgpu.isa.errata import bodies, bodies_small, rdna
-from stuntgpu.isa.errata.bodies import F16, F32
+from stuntgpu.isa.errata import bodies, bodies_minmax, bodies_small, rdna
+from stuntgpu.isa.errata.bodies import F16, F32, F64
 from stuntgpu.isa.errata.common import FACTS, MANUAL, Erratum, Own, Same, Unbuilt
 
 TESTS = "tests/isa/test_semantics_gfx1201.py"
@@ -119,6 +119,20 @@ def _lanes() -> tuple[Erratum, ...]:
     )
 
 
+def _min_max() -> tuple[Erratum, ...]:
+    """Vector and scalar ones alike."""
+    out = []
+    for f in (F16, F32, F64):
+        for unit in "V" if f is F64 else "VS":
+            for short, long, smallest in (("MIN", "MINIMUM", True), ("MAX", "MAXIMUM", False)):
+                name = f.name.upper()
+                out += [
+                    bodies_minmax.erratum(f"{unit}_{short}_NUM_{name}", bodies_minmax.min_max_num(f, smallest)),
+                    bodies_minmax.erratum(f"{unit}_{long}_{name}", bodies_minmax.minimum(f, smallest)),
+                ]
+    return tuple(out)
+
+
 _BLOCK_AT = "(add ADDR:64 (zext:64 (shl i:32 2:32)))"
 _LOAD_BLOCK = (
     "(for i 0:32 31:32 ((if (extract:1 M0:32 i:32)"
@@ -161,7 +175,7 @@ def _memory() -> tuple[Erratum | Own, ...]:
 
 
 ROWS: tuple[Erratum | Own | Same | Unbuilt, ...] = (
-    *rdna.ROWS, *_control(), *_scalar_floats(), *_scalar_transcendentals(), *_vector(), *_memory(),
+    *rdna.ROWS, *_control(), *_scalar_floats(), *_scalar_transcendentals(), *_vector(), *_min_max(), *_memory(),
     Unbuilt(("EXPORT",), "graphics pipeline"),
     Unbuilt(("DS_BVH_STACK_*",), "ray tracing"),
     Unbuilt(("GLOBAL_ATOMIC_ORDERED_ADD_B64",), "ordered append"),

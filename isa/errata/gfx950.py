@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from stuntgpu.isa.errata import bodies_cdna, cdna
-from stuntgpu.isa.errata.bodies import F16, F32
+from stuntgpu.isa.errata import bodies_minmax, cdna
+from stuntgpu.isa.errata.bodies import F32
 from stuntgpu.isa.errata.common import MANUAL, Erratum, Own, Same, Unbuilt
 
 _THREE = f"{cdna.TESTS}::test_minimum3_keeps_any_nan"
@@ -13,9 +13,9 @@ def _minimum(name: str, smallest: bool) -> tuple[Erratum, ...]:
     says, does = "calls an instruction this generation has not", "minimum or maximum of IEEE 754-2019, twice"
     return (
         Erratum((f"V_{name}3_F32",), says, does, "the text of RDNA4 for the one called",
-                bodies_cdna.propagating3(F32, smallest), _THREE),
+                bodies_minmax.minimum3(F32, smallest), _THREE),
         Erratum((f"V_PK_{name}3_F16",), says, does, "the text of RDNA4 for the one called",
-                bodies_cdna.packed_propagating3(F16, smallest), _THREE),
+                bodies_minmax.packed_minimum3(smallest), _THREE),
     )
 
 

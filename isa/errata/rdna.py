@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from stuntgpu.isa.errata import bodies, formats
+from stuntgpu.isa.errata import bodies, bodies_minmax, formats
 from stuntgpu.isa.errata.bodies import F16, F32, F64
 from stuntgpu.isa.errata.common import FACTS, MANUAL, Erratum, Own, Same, Unbuilt
 
@@ -100,8 +100,7 @@ def _floats() -> tuple[Erratum | Own, ...]:
                            bodies.frexp_exponent(f, 16 if f is F16 else 32),
                            f"{TESTS}::test_frexp_exponent_of_zero_and_denormals"))
         for op in ("MIN", "MAX"):
-            out.append(Erratum((f"V_{op}_{name}",), "ten branches", "the same in one expression", "rewritten",
-                               bodies.min_max(f, op == "MIN"), REWRITTEN))
+            out.append(bodies_minmax.erratum(f"V_{op}_{name}", bodies_minmax.min_max(f, op == "MIN")))
         for prefix, target in (("V_CMP", "D0"), ("V_CMPX", "EXEC")):
             out.append(Erratum((f"{prefix}_CLASS_{name}",), "tests denormals with a comparison that may flush them",
                                "classes look at the bits", FACTS, bodies.classify(f, target, mask),

@@ -20,6 +20,7 @@ from tests.isa.rows import (
     f32,
     f64,
     run,
+    run_on,
 )
 
 INF, NAN, NEG_INF = 0x7F800000, 0x7FC00000, 0xFF800000
@@ -165,6 +166,25 @@ def test_rounding_instructions_are_one_operation(f: str) -> None:
         assert isinstance(s, ir.Set)
         assert isinstance(s.value, ir.Op)
         assert s.value.op == f"{op}.{f.lower()}"
+
+
+@pytest.mark.parametrize(("arch", "low", "high"), [
+    ("gfx1100", "V_MIN_F32", "V_MAX_F32"), ("gfx1201", "V_MIN_NUM_F32", "V_MAX_NUM_F32"),
+    ("gfx1201", "S_MINIMUM_F32", "S_MAXIMUM_F32"), ("gfx942", "V_MIN_F32", "V_MAX_F32"),
+])  # fmt: skip
+def test_minimum_and_maximum_flush_their_result(arch: str, low: str, high: str) -> None:
+    for mode, least in ((KEEP_DENORMALS, 1), (FLUSH_F32, 0)):
+        machine = Machine(mode)
+        assert run_on(arch, low, machine, S0=2, S1=1)["D0"] == least
+        assert run_on(arch, high, machine, S0=1, S1=NEG_INF)["D0"] == least
+        assert run_on(arch, low, machine, S0=1, S1=1 << 31)["D0"] == 1 << 31
+
+
+def test_which_of_two_nans_a_minimum_gives() -> None:
+    for arch, name, number in (("gfx1100", "V_MIN_F32", 0), ("gfx942", "V_MIN_F32", 1), ("gfx1201", "V_MIN_NUM_F32", 0)):
+        nans = (NAN + 1, NAN + 2)
+        assert run_on(arch, name, S0=nans[0], S1=nans[1])["D0"] == nans[number]
+    assert run_on("gfx1201", "V_MINIMUM_F32", S0=NAN, S1=0x7F80_0005)["D0"] == NAN + 5
 
 
 def test_class_sees_denormals() -> None:
