@@ -33,10 +33,11 @@ RAW_MODIFIERS = frozenset(
 
 
 #: 16-bit results that leave the other half of their register alone where others clear it: the manuals of CDNA
-#: say so of these, which replaced the LEGACY forms that clear.
+#: say so of those that replaced the LEGACY forms, which clear, and LLVM's list found by experiment of the last three.
 INTO_A_HALF = frozenset(
     (
         "V_MAD_MIXLO_F16", "V_MAD_MIXHI_F16", "V_MAD_F16", "V_MAD_U16", "V_MAD_I16", "V_FMA_F16", "V_DIV_FIXUP_F16",
+        "V_MAC_F16", "V_MADAK_F16", "V_MADMK_F16",
     )
 )
 
