@@ -323,7 +323,7 @@ class Binder:
             return "n", op.value
         if op.kind is Kind.CONST:
             return ("m" if op.bits == 1 else "s"), self.constant(op.value, 2 if op.bits == 1 else n)
-        if op.reg == self.wave.null:
+        if state.reads_zero(self.wave, op.reg):
             return ("m" if op.bits == 1 else "s"), self.constant(0, max(n, 2))
         if op.reg in state.APERTURES:
             return "s", self.constant(state.APERTURES[op.reg], 2)
@@ -338,7 +338,7 @@ class Binder:
 
     def scalars(self, reg: int, n: int) -> int:
         """Offset of n scalar registers of an address or descriptor."""
-        if reg == self.wave.null:
+        if state.reads_zero(self.wave, reg):
             return self.constant(0, n)
         return state.check_scalars(self.inst.arch, reg) * 4
 
@@ -398,7 +398,7 @@ class Binder:
     def scalar_target(self, op: Operand) -> int:
         if op.bits == 1:
             state.check_mask(self.inst.arch, op.reg, self.lanes)
-        if op.reg == self.wave.null:
+        if state.drops_writes(self.wave, op.reg):
             return layout.SINK * 4
         return op.reg * 4
 
@@ -432,7 +432,7 @@ class Binder:
         if m.saddr is not None or m.vaddr is None:
             bits = 64 if wide else 32
             if m.saddr is not None:
-                self.add(Slot("at saddr", "s", bits), m.saddr * 4)
+                self.add(Slot("at saddr", "s", bits), self.scalars(m.saddr, bits // 32))
             elif wide:
                 self.add(Slot("at saddr", "s", bits), self.constant(0, 2))
         if m.vaddr is not None:
@@ -445,7 +445,7 @@ class Binder:
         self.add(Slot("at sbase", "s", bits), self.scalars(m.base, bits // 32))
         self.add(Slot("at offset", "n"), m.offset)
         if m.soffset is not None:
-            self.add(Slot("at soffset", "s"), m.soffset * 4)
+            self.add(Slot("at soffset", "s"), self.scalars(m.soffset, 1))
             self.constants.append(("at scale", m.scale))
 
     def _buffer_address(self, m: MemoryFields) -> None:

@@ -262,10 +262,14 @@ class Handler(ABC):
         return e.raw(f"getelementptr i8, ptr %w, i64 {at.ref}")
 
     def sgpr_at(self, index: Value, elsewhere: int) -> str:
-        """A scalar register by number; NULL and what is no register lie at `elsewhere`."""
+        """A scalar register by number; NULL and what is no register, or not a kernel's, lie at `elsewhere`."""
         e, number = self.e, self.e.zext(index, 64)
-        null = e.const(self.null, 64)
-        odd = e.bin("or", e.icmp("eq", number, null), e.icmp("ugt", number, e.const(state.N_SGPRS - 1, 64)))
+        wave = state.wavefront(self.form.arch)
+        closed = state.drops_writes if elsewhere == layout.SINK else state.reads_zero
+        odd = e.bin("or", e.icmp("eq", number, e.const(self.null, 64)), e.icmp("ugt", number, e.const(state.N_SGPRS - 1, 64)))
+        for first, last in state.runs(reg for reg in range(state.N_SGPRS) if reg != wave.null and closed(wave, reg)):
+            past = e.bin("sub", number, e.const(first, 64))
+            odd = e.bin("or", odd, e.icmp("ule", past, e.const(last - first, 64)))
         number = e.select(odd, e.const(elsewhere, 64), number)
         return e.raw(f"getelementptr i32, ptr %w, i64 {number.ref}")
 
@@ -356,7 +360,7 @@ class Handler(ABC):
         if s.action in layout.BARRIER_ACTIONS:
             fn, which = self.helper(layout.BARRIER_ACTION), layout.BARRIER_ACTIONS.index(s.action)
             number, count = (self.e.zext(a, 32).ref for a in (*args, *[self.e.const(0, 32)] * 2)[:2])
-            self.e.line(f"call void {fn}(ptr %w, i32 {which}, i32 {number}, i32 {count})")
+            self.e.line(f"call void {fn}(ptr %w, ptr %r, i32 {which}, i32 {number}, i32 {count})")
             return
         raise Unmodelled(self.form.arch, f"action {s.action} inside {self.form.name}", "emu/handlers.py")
 

@@ -17,6 +17,22 @@ from stuntgpu.emu.memory import AddressSpace
 
 
 @dataclass(frozen=True, slots=True)
+class QueuePlace:
+    """Where a dispatch comes from, as HW_ID shows it: micro engine (1: compute), pipe and queue of it, address space
+    (the kernel driver gives compute 8 to 15), doorbell."""
+
+    me: int = 1
+    pipe: int = 0
+    queue: int = 0
+    vmid: int = 8
+    doorbell: int = 0
+
+
+#: Of launches that no queue dispatched.
+PYTHON_QUEUE = QueuePlace()
+
+
+@dataclass(frozen=True, slots=True)
 class Launch:
     """One dispatch.
 
@@ -31,6 +47,8 @@ class Launch:
     scratch_wave_bytes   bytes of scratch for one whole wave (private segment size * lanes, rounded).
     start            id of the first workgroup (COMPUTE_START_X, Y, Z); the grid counts from there.
     name             kernel name for reports, "" unknown.
+    queue            where it was dispatched from.
+    dispatch_id      its packet's number in the queue.
     """
 
     entry: int
@@ -46,33 +64,38 @@ class Launch:
     scratch_wave_bytes: int = 0
     name: str = ""
     start: tuple[int, int, int] = (0, 0, 0)
+    queue: QueuePlace = PYTHON_QUEUE
+    dispatch_id: int = 0
 
 
 @dataclass(slots=True)
 class Stats:
-    """Exact counts of executed work; addable."""
+    """Exact counts of executed work; addable. clock: when the last wave ended, by the clock of hwregs.py."""
 
     kernels: int = 0
     workgroups: int = 0
     waves: int = 0
     wave_instructions: int = 0
+    clock: int = field(default=0, compare=False)
 
     def add(self, other: Stats) -> None:
         self.kernels += other.kernels
         self.workgroups += other.workgroups
         self.waves += other.waves
         self.wave_instructions += other.wave_instructions
+        self.clock = max(self.clock, other.clock)
 
 
 @dataclass(slots=True)
 class RunOptions:
     """seed orders waves; max_wave_instructions is the budget of one launch (0: none);
-    cancelled is polled between quanta (client gone, queue destroyed)."""
+    cancelled is polled between quanta (client gone, queue destroyed); clock: when the launch starts (hwregs.py)."""
 
     seed: int = 0
     threads: int = 1
     max_wave_instructions: int = 0
     cancelled: Callable[[], bool] = field(default=lambda: False)
+    clock: int = 0
 
 
 class Executor(Protocol):

@@ -13,7 +13,7 @@ import threading
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from stuntgpu.emu import faults, layout, state, stored
+from stuntgpu.emu import faults, hwregs, layout, state, stored
 from stuntgpu.emu.cache import cache
 from stuntgpu.emu.faults import RESERVED, KernelFault
 from stuntgpu.emu.launch import Launch, RunOptions, Stats
@@ -25,6 +25,7 @@ from stuntgpu.emu.native_abi import (
     RUN_FAULT,
     RUN_MODE,
     RUN_SLICE,
+    CLaunch,
     CProgram,
     CShared,
     CSpace,
@@ -64,8 +65,7 @@ class Native:
     def run_wave(self, space: AddressSpace, code_va: int, init: state.WaveInit, lanes: int, lds_bytes: int = 0,
                  scratch_va: int = 0, scratch_wave_bytes: int = 0, budget: int = 0) -> state.WaveFinal:
         """One wave from explicit state to its S_ENDPGM (see state.WaveRunner)."""
-        launch = Launch(code_va, 0, 0, 0, (), (lanes, 1, 1), (lanes, 1, 1), lanes, lds_bytes, scratch_va,
-                        scratch_wave_bytes)
+        launch = state.launch_of_wave(code_va, lanes, lds_bytes, scratch_va, scratch_wave_bytes)
         return _Run(self, space, launch, RunOptions(max_wave_instructions=budget), init).run_single(init)
 
     def program(self, space: AddressSpace, entry: int, lanes: int, mode: int) -> Program:
@@ -150,8 +150,7 @@ class _Run:
                  init: state.WaveInit | None = None) -> None:
         self.native, self.space, self.launch, self.options = native, space, launch, options
         self.lib = library()
-        mode = state.mode_of_rsrc1(launch.rsrc1) if init is None else init.mode
-        self.mode = state.effective_mode(native.row, mode)
+        self.mode = state.start_mode(native.row, launch) if init is None else state.effective_mode(native.row, init.mode)
         self.program = native.program(space, launch.entry, launch.wave_lanes, self.mode & MODE_MASK)
         self.kept: list[object] = []
         self.made: list[Variant] = []  # every variant a wave of this launch may be in
@@ -222,7 +221,7 @@ class _Run:
         c.n_user, c.id_bits = rsrc2.user_sgprs, rsrc2.id_x | rsrc2.id_y << 1 | rsrc2.id_z << 2
         c.user[: len(user)] = user
         c.info_bit, c.item_ids = rsrc2.workgroup_info, rsrc2.workitem_ids
-        c.ids_in_ttmp = self.native.row.ids_in_ttmp
+        self._surroundings(c)
         c.n_vgprs = self.n_vgprs
         c.lds_bytes, c.scratch_va, c.scratch_wave_bytes = launch.lds_bytes, launch.scratch_va, launch.scratch_wave_bytes
         k.wave_bytes = layout.pool(launch.wave_lanes) + 4 * POOL_DWORDS
@@ -233,6 +232,17 @@ class _Run:
         k.random = _seeded(self.options.seed, number)
         k.mode_mask = MODE_MASK
         return k
+
+    def _surroundings(self, c: CLaunch) -> None:
+        """Columns of the arch, hardware registers, and where waves run."""
+        launch, row, s = self.launch, self.native.row, self.native.row.shape
+        c.ids_in_ttmp, c.info_has_wave = row.ids_in_ttmp, row.info_has_wave
+        c.flat_scratch = max(0, row.flat_scratch)
+        table = hwregs.native_table(row.hwregs, hwregs.Facts.of(launch))
+        self.kept.append(table)
+        c.hwregs, c.clock, c.dispatch_id = ctypes.addressof(table), self.options.clock, launch.dispatch_id & 0x1FF_FFFF
+        c.xccs, c.units, c.ses, c.sas, c.simds, c.slots = s.xccs, s.units, s.ses, s.sas, s.simds, s.slots
+        c.splits = s.pairs and state.in_one_cu(launch)
 
     # ------------------------------------------------------------ running
 
@@ -247,7 +257,7 @@ class _Run:
                 workers = list(pool.map(self.drive, [self.worker(i) for i in range(n)]))
         stats = Stats(kernels=1)
         for k in workers:
-            stats.add(Stats(0, k.n_workgroups, k.n_waves, k.instructions))
+            stats.add(Stats(0, k.n_workgroups, k.n_waves, k.instructions, k.latest))
         if self.fault is not None:
             raise self.fault
         return stats
@@ -377,6 +387,8 @@ def _describe_unmodelled(run: _Run, fault: KernelFault, w: CWave, pc: int) -> No
         fault.nearest, fault.detail = run.space.describe(fault.pc), "the PC is not in executable memory"
         return
     found = [why for v in run.made if (why := v.reason(w.next))]
+    if w.fault_kind == layout.FAULT_HWREG:
+        found = [str(hwregs.unmodelled(run.native.arch, run.native.row.hwregs, w.fault_argument))]
     fault.kind = "unmodelled instruction"
     fault.detail = found[0] if found else f"{run.native.arch}: operand values of this instruction (emu/native)"
 

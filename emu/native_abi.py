@@ -20,7 +20,7 @@ RUN_DONE, RUN_SLICE, RUN_CODE, RUN_MODE, RUN_FAULT, RUN_MEMORY = range(6)
 
 C_HANDLERS = (
     "sg_op_endpgm", "sg_op_halt", "sg_op_barrier", "sg_op_barrier_wait", "sg_op_yield", "sg_op_illegal", "sg_op_unmodelled",
-    "sg_op_trap", "sg_op_goto", "sg_op_undecoded", "sg_op_nop",
+    "sg_op_trap", "sg_op_priority", "sg_op_dealloc", "sg_op_doorbell", "sg_op_goto", "sg_op_undecoded", "sg_op_nop",
 )  # fmt: skip
 
 
@@ -53,6 +53,9 @@ class CLaunch(ctypes.Structure):
         ("lanes", c_uint32), ("mode", c_uint32), ("n_user", c_uint32), ("id_bits", c_uint32), ("info_bit", c_uint32),
         ("item_ids", c_uint32), ("ids_in_ttmp", c_uint32), ("user", c_uint32 * 32), ("n_vgprs", c_uint32),
         ("lds_bytes", c_uint64), ("scratch_va", c_uint64), ("scratch_wave_bytes", c_uint64),
+        ("hwregs", c_void_p), ("clock", c_uint64), ("xccs", c_uint32), ("units", c_uint32), ("ses", c_uint32),
+        ("sas", c_uint32), ("simds", c_uint32), ("slots", c_uint32), ("splits", c_uint32),
+        ("dispatch_id", c_uint32), ("info_has_wave", c_uint32), ("flat_scratch", c_uint32),
     )
 
 
@@ -64,11 +67,12 @@ class CWave(ctypes.Structure):
         ("lds", c_uint64), ("lds_size", c_uint64), ("scratch_va", c_uint64), ("scratch_size", c_uint64),
         ("scratch_host", c_uint64), ("space", c_void_p), ("helpers", c_void_p),
         ("group_index", c_uint32), ("wave_in_group", c_uint32), ("group", c_uint32 * 3),
-        ("fault_argument", c_uint32), ("waves_in_group", c_uint32), ("trapsts", c_uint32), ("executed", c_uint64),
+        ("fault_argument", c_uint32), ("waves_in_group", c_uint32), ("pad0", c_uint32), ("executed", c_uint64),
         ("quantum", c_int64), ("bounce", c_uint8 * 64), ("bounce_size", c_uint32),
         ("bounce_lane", c_uint32), ("bounce_offset", c_uint32), ("pad", c_uint32), ("recent", CRegion * 4), ("newest", c_uint64),
-        ("barriers", c_uint8 * 64), ("wave_bytes", c_uint32), ("named", c_int32), ("complete", c_uint32), ("waits_for", c_uint32),
-        ("bounce_address", c_uint64),
+        ("barriers", c_uint64 * 40), ("wave_bytes", c_uint32), ("named", c_int32), ("complete", c_uint32), ("waits_for", c_uint32),
+        ("bounce_address", c_uint64), ("hwregs", c_void_p), ("late", c_uint64), ("passes", c_uint64 * 3),
+        ("stored", c_uint32 * 2), ("user_prio", c_uint32), ("no_vgprs", c_uint32), ("place", c_uint32 * 8),
     )
 
 
@@ -77,7 +81,7 @@ class CWorker(ctypes.Structure):
         ("program", ctypes.POINTER(CProgram)), ("space", ctypes.POINTER(CSpace)), ("shared", ctypes.POINTER(CShared)),
         ("launch", CLaunch), ("wave_bytes", c_uint64), ("waves_per_group", c_uint64), ("max_slots", c_uint64),
         ("quantum", c_int64), ("slice", c_int64), ("budget", c_int64), ("random", c_uint64), ("mode_mask", c_uint64),
-        ("instructions", c_uint64), ("n_waves", c_uint64), ("n_workgroups", c_uint64),
+        ("instructions", c_uint64), ("n_waves", c_uint64), ("n_workgroups", c_uint64), ("latest", c_uint64),
         ("subject", ctypes.POINTER(CWave)), ("slots", c_void_p), ("n_slots", c_uint64),
     )
 

@@ -14,7 +14,7 @@ from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
-from stuntgpu.emu import layout
+from stuntgpu.emu import layout, state
 from stuntgpu.emu.forms import row
 from stuntgpu.isa.decode import DecodeError, decode
 from stuntgpu.isa.errors import Unmodelled
@@ -29,7 +29,6 @@ POOL_DWORDS = 8192
 
 _ELIDED = frozenset(("nop", "memory_barrier"))
 DEBUG_TRAPS = (3,)
-DEALLOC_VGPRS = 3
 
 #: Calls: code comes back to the instruction behind.
 _RETURNS = frozenset(("S_SWAPPC_B64", "S_CALL_B64"))
@@ -98,10 +97,15 @@ def is_elided(code: Code) -> bool:
     if action is None:
         return not sem.body
     if action.action == "sendmsg":
-        return code.inst.fields["SIMM16"] & 0xFF == DEALLOC_VGPRS
+        return state.wavefront(code.inst.arch).messages.get(message_of(code.inst)) == "interrupt"
     if action.action == "trap":
         return code.inst.fields["SIMM16"] & 0xFF in DEBUG_TRAPS
     return action.action in _ELIDED
+
+
+def message_of(inst: Inst) -> int:
+    """Number of the message that S_SENDMSG sends."""
+    return inst.fields["SIMM16"] & state.wavefront(inst.arch).message_mask
 
 
 # ---------------------------------------------------------------- finding the code

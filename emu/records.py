@@ -30,12 +30,16 @@ from stuntgpu.emu.program import (
 )
 from stuntgpu.isa.errors import Unmodelled
 from stuntgpu.isa.inst import Inst, Kind
+from stuntgpu.isa.ir import Do
 from stuntgpu.isa.operands import operands
 
 _C_HANDLERS = {
     "endpgm": "sg_op_endpgm", "barrier": "sg_op_barrier", "sleep": "sg_op_yield", "trap": "sg_op_trap",
-    "halt": "sg_op_halt", "illegal": "sg_op_illegal", "barrier_wait": "sg_op_barrier_wait",
+    "halt": "sg_op_halt", "priority": "sg_op_priority", "illegal": "sg_op_illegal", "barrier_wait": "sg_op_barrier_wait",
 }  # fmt: skip
+
+#: By effect of S_SENDMSG.
+_MESSAGES = {"interrupt": "sg_op_nop", "dealloc": "sg_op_dealloc", "doorbell": "sg_op_doorbell"}
 
 #: VGPR slot beyond the architectural ones: holds half of a VOPD pair for a moment.
 _TEMPORARY = 2 * state.N_VGPRS
@@ -61,6 +65,8 @@ def works_of(code: Code, lanes: int, mode: int, pool: Pool) -> list[Work]:
     try:
         if code.inst.x is not None and code.inst.y is not None:
             return _pair(code.inst.x, code.inst.y, lanes, mode, pool)
+        if [s.action for s in row(code.inst.arch, code.inst.name).sem.body if isinstance(s, Do)] == ["sendmsg", "halt"]:
+            return [_message(code.inst), Work(None, "sg_op_halt")]
         return [_single(code.inst, lanes, mode, pool)]
     except Unmodelled as e:
         return [Work(None, "sg_op_unmodelled", reason=str(e))]
@@ -72,8 +78,12 @@ def _single(inst: Inst, lanes: int, mode: int, pool: Pool) -> Work:
     if action is not None and action.action in _C_HANDLERS:
         return Work(None, _C_HANDLERS[action.action], inst.fields.get("SIMM16", 0) & 0xFF)
     if action is not None and action.action == "sendmsg":
-        raise Unmodelled(inst.arch, f"s_sendmsg 0x{inst.fields['SIMM16']:x}", "emu/program.py")
+        return _message(inst)
     return Work(bind(inst, lanes, mode, pool))
+
+
+def _message(inst: Inst) -> Work:
+    return Work(None, _MESSAGES[state.message_effect(state.wavefront(inst.arch), inst.fields["SIMM16"])])
 
 
 def _pair(x: Inst, y: Inst, lanes: int, mode: int, pool: Pool) -> list[Work]:

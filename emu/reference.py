@@ -11,7 +11,7 @@ from __future__ import annotations
 import random
 from collections.abc import Iterator, Sequence
 
-from stuntgpu.emu import state
+from stuntgpu.emu import state, wave_hwregs
 from stuntgpu.emu.faults import RESERVED, KernelFault
 from stuntgpu.emu.launch import Launch, RunOptions, Stats
 from stuntgpu.emu.memory import EXECUTE, AddressSpace
@@ -27,8 +27,8 @@ LONGEST_INSTRUCTION = 16  # bytes fetched at once; no encoding is longer
 
 #: S_TRAP ids that ask for a debugger: without one the wave goes on.
 DEBUG_TRAPS = (3,)
-#: S_SENDMSG messages with nothing to do here.
-DEALLOC_VGPRS = 3
+#: S_SLEEP sleeps so many cycles for each unit of SIMM16.
+SLEEP_CYCLES, LONGEST_SLEEP = 64, 127
 
 
 class Reference:
@@ -46,7 +46,8 @@ class Reference:
     def run_wave(self, space: AddressSpace, code_va: int, init: state.WaveInit, lanes: int, lds_bytes: int = 0,
                  scratch_va: int = 0, scratch_wave_bytes: int = 0, budget: int = 0) -> state.WaveFinal:
         """One wave from explicit state to its S_ENDPGM (see state.WaveRunner)."""
-        group = Group(bytearray(lds_bytes), entry=code_va)
+        launch = state.launch_of_wave(code_va, lanes, lds_bytes, scratch_va, scratch_wave_bytes)
+        group = Group(bytearray(lds_bytes), entry=code_va, launch=launch)
         wave = Wave(self.row, space, group, 0, lanes, init, code_va, scratch_va, scratch_wave_bytes)
         group.waves.append(wave)
         while not wave.done:
@@ -70,10 +71,11 @@ class Reference:
             return
         try:
             step.run(w)
-            if w.action is not None:
-                (action, args), w.action = w.action, None
-                w.pc, following = here, w.pc  # faults of the action name this instruction
-                _ACTIONS[action](w, args)
+            if w.actions:
+                w.pc, following = here, w.pc  # faults of the actions name this instruction
+                while w.actions:
+                    action, args = w.actions.pop(0)
+                    _ACTIONS[action](w, args)
                 w.pc = following
         except Unmodelled as e:
             raise w.fault("unmodelled instruction", detail=str(e)) from e
@@ -141,7 +143,8 @@ class _Run:
 
     def _start(self, workgroup: state.Workgroup) -> Group:
         launch = self.launch
-        group = Group(bytearray(launch.lds_bytes), workgroup.id, launch.name, launch.entry)
+        group = Group(bytearray(launch.lds_bytes), workgroup.id, launch.name, launch.entry, launch, workgroup.index,
+                      self.options.clock + workgroup.index)
         for number in range(-(-workgroup.items // launch.wave_lanes)):
             init = state.initial_wave(self.reference.row, launch, workgroup, number)
             scratch = state.scratch_of_wave(launch, workgroup, number)
@@ -169,6 +172,7 @@ class _Run:
             self.reference.step(w)
             self.stats.wave_instructions += 1
             if w.yields:
+                self.stats.clock = max(self.stats.clock, wave_hwregs.time(w))
                 return
 
     def _retire(self) -> None:
@@ -185,8 +189,10 @@ def _release_barrier(group: Group) -> None:
     """Waves go on once all that have not ended wait."""
     live = [w for w in group.waves if not w.done]
     if live and all(w.at_barrier and w.waits_for is None for w in live):
+        last = max(map(wave_hwregs.time, live))
         for w in live:
             w.at_barrier = False
+            w.not_before(last)
 
 
 # ---------------------------------------------------------------- actions (ir.ACTIONS)
@@ -207,13 +213,14 @@ def _signed(value: int) -> int:
 
 
 def _barrier_signal(w: Wave, args: Sequence[int]) -> None:
-    w.group.signal(_signed(args[0]))
+    w.group.signal(_signed(args[0]), wave_hwregs.time(w))
 
 
 def _barrier_wait(w: Wave, args: Sequence[int]) -> None:
     bit = WORKGROUP_BARRIERS.get(_signed(args[0]), 0)
     if w.complete >> bit & 1:
         w.complete &= ~(1 << bit)
+        w.not_before(w.passes[bit])
     else:
         w.at_barrier, w.waits_for, w.yields = True, bit, True
 
@@ -231,7 +238,12 @@ def _barrier_leave(w: Wave, args: object) -> None:
 
 
 def _sleep(w: Wave, args: object) -> None:
+    w.late += SLEEP_CYCLES * (w.inst.fields.get("SIMM16", 0) & LONGEST_SLEEP) if w.inst else 0
     w.yields = True
+
+
+def _priority(w: Wave, args: Sequence[int]) -> None:
+    w.user_prio = args[0]
 
 
 def _halt(w: Wave, args: object) -> None:
@@ -248,8 +260,11 @@ def _trap(w: Wave, args: Sequence[int]) -> None:
 
 
 def _sendmsg(w: Wave, args: Sequence[int]) -> None:
-    if args[0] & 0xFF != DEALLOC_VGPRS:
-        raise Unmodelled(w.row.arch, f"s_sendmsg 0x{args[0]:x}", "emu/reference.py")
+    match state.message_effect(w.row, args[0]):
+        case "dealloc":
+            w.no_vgprs = 1
+        case "doorbell":
+            w.exec = w.facts.queue.doorbell & state.DOORBELL_BITS
 
 
 def _illegal(w: Wave, args: object) -> None:
@@ -259,6 +274,6 @@ def _illegal(w: Wave, args: object) -> None:
 _ACTIONS = {
     "endpgm": _endpgm, "barrier": _barrier, "sleep": _sleep, "halt": _halt, "nop": _nop,
     "barrier_signal": _barrier_signal, "barrier_wait": _barrier_wait, "barrier_init": _barrier_init,
-    "barrier_join": _barrier_join, "barrier_leave": _barrier_leave,
+    "priority": _priority, "barrier_join": _barrier_join, "barrier_leave": _barrier_leave,
     "memory_barrier": _nop, "trap": _trap, "sendmsg": _sendmsg, "illegal": _illegal,
 }  # fmt: skip

@@ -7,12 +7,15 @@ Source:  AMDGPU back-end user guide "Initial Kernel Execution State"; COMPUTE_PG
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Protocol
 
+from stuntgpu.emu import hwregs
+from stuntgpu.emu.hwregs import Registers
 from stuntgpu.emu.launch import Launch
 from stuntgpu.emu.memory import AddressSpace
+from stuntgpu.emu.place import Shape, shape
 from stuntgpu.isa.abi.targets import LDS_APERTURE, SCRATCH_APERTURE
 from stuntgpu.isa.errors import Unmodelled
 from stuntgpu.isa.inst import WHOLE, Kind, Operand
@@ -22,7 +25,7 @@ from stuntgpu.isa.inst import WHOLE, Kind, Operand
 N_SGPRS = 128  # s0..s105, VCC, trap temporaries, NULL, M0, EXEC: everything below 128 is one file
 N_VGPRS = 256
 VCC_LO, VCC_HI = 106, 107
-TTMP0 = 108
+TTMP0, N_TTMPS = 108, 16
 EXEC_LO, EXEC_HI = 126, 127
 SHARED_BASE, SHARED_LIMIT, PRIVATE_BASE, PRIVATE_LIMIT = 235, 236, 237, 238
 POPS_EXITING_WAVE_ID = 239
@@ -44,8 +47,14 @@ class Wavefront:
     null, m0        operand numbers; null -1 when the arch has none.
     ids_in_ttmp     workgroup ids arrive in ttmp9 (x) and ttmp7 (y | z << 16), not in SGPRs.
     has_dx10_clamp  MODE has DX10_CLAMP and IEEE (else both behave as set, and unset).
-    hwregs          hardware register id -> name, as emu/wave.py and emu/native/core.c know it.
+    hwregs          hardware registers and messages with an answer.
+    shape           of the device: where waves run.
+    messages        S_SENDMSG by number (its SIMM16 under message_mask): what it does (see MESSAGE_EFFECTS); others
+                    are not a kernel's to send.
     n_accvgprs      accumulation registers of a lane.
+    flat_scratch    operand number of the read-only base of scratch, -1: not in the scalar file.
+    reads_ttmps     kernels see the trap temporaries; otherwise they read 0. Nobody but a trap handler writes them.
+    info_has_wave   workgroup information in an SGPR says which wave this is; otherwise how many there are only.
     has_vskip       MODE[28] switches vector instructions off.
     has_gpr_index   MODE[27] makes M0 shift the VGPR numbers of vector instructions.
     bank            which of the C core's tables of hardware registers says the same.
@@ -56,36 +65,37 @@ class Wavefront:
     m0: int
     ids_in_ttmp: bool
     has_dx10_clamp: bool
-    hwregs: Mapping[int, str]
+    hwregs: Registers
+    shape: Shape
+    messages: Mapping[int, str]
+    message_mask: int
     bank: int
     n_accvgprs: int = 0
     has_gpr_index: bool = False
     has_vskip: bool = False
+    flat_scratch: int = -1
+    reads_ttmps: bool = False
+    info_has_wave: bool = True
 
 
-_GFX11_HWREGS = {
-    1: "MODE", 2: "STATUS", 3: "TRAPSTS", 5: "GPR_ALLOC", 6: "LDS_ALLOC", 7: "IB_STS",
-    15: "SH_MEM_BASES", 20: "FLAT_SCR_LO", 21: "FLAT_SCR_HI", 23: "HW_ID1", 24: "HW_ID2",
-    29: "SHADER_CYCLES",
-}  # fmt: skip
-_GFX12_HWREGS = {
-    1: "MODE", 2: "STATUS", 4: "STATE_PRIV", 5: "GPR_ALLOC", 6: "LDS_ALLOC", 17: "EXCP_FLAG_PRIV", 18: "TRAPSTS",
-    19: "TRAP_CTRL", 20: "FLAT_SCR_LO", 21: "FLAT_SCR_HI", 23: "HW_ID1", 24: "HW_ID2",
-    29: "SHADER_CYCLES_LO", 30: "SHADER_CYCLES_HI",
-}  # fmt: skip
-_GFX9_HWREGS = {
-    1: "MODE", 2: "STATUS", 3: "TRAPSTS", 4: "HW_ID", 5: "GPR_ALLOC", 6: "LDS_ALLOC", 7: "IB_STS",
-    15: "SH_MEM_BASES", 20: "XCC_ID",
-    29: "SHADER_CYCLES_LO", 30: "SHADER_CYCLES_HI",  # not numbers of hardware: the clock S_MEMTIME reads
-}  # fmt: skip
+#: What messages do. An interrupt goes to the host, where nobody waits for it; a doorbell is written to EXEC.
+MESSAGE_EFFECTS = ("interrupt", "dealloc", "doorbell")
+#: What of a doorbell's number EXEC gets.
+DOORBELL_BITS = 0x3FF
+_RDNA_MESSAGES = {1: "interrupt", 3: "dealloc"}
+_CDNA_MESSAGES = {1: "interrupt", 10: "doorbell"}
 
 WAVEFRONTS: Mapping[str, Wavefront] = {
-    "gfx1100": Wavefront("gfx1100", null=124, m0=125, ids_in_ttmp=False, has_dx10_clamp=True, hwregs=_GFX11_HWREGS, bank=0),
-    "gfx1201": Wavefront("gfx1201", null=124, m0=125, ids_in_ttmp=True, has_dx10_clamp=False, hwregs=_GFX12_HWREGS, bank=1),
-    "gfx942": Wavefront("gfx942", null=-1, m0=124, ids_in_ttmp=False, has_dx10_clamp=True, hwregs=_GFX9_HWREGS, bank=2,
-                        n_accvgprs=256, has_gpr_index=True, has_vskip=True),
-    "gfx950": Wavefront("gfx950", null=-1, m0=124, ids_in_ttmp=False, has_dx10_clamp=True, hwregs=_GFX9_HWREGS, bank=2,
-                        n_accvgprs=256, has_gpr_index=True, has_vskip=True),
+    "gfx1100": Wavefront("gfx1100", null=124, m0=125, ids_in_ttmp=False, has_dx10_clamp=True, hwregs=hwregs.GFX11,
+                         shape=shape("gfx1100"), messages=_RDNA_MESSAGES, message_mask=0xFF, bank=0),
+    "gfx1201": Wavefront("gfx1201", null=124, m0=125, ids_in_ttmp=True, has_dx10_clamp=False, hwregs=hwregs.GFX12,
+                         shape=shape("gfx1201"), messages=_RDNA_MESSAGES, message_mask=0xFF, bank=1, reads_ttmps=True, info_has_wave=False),
+    "gfx942": Wavefront("gfx942", null=-1, m0=124, ids_in_ttmp=False, has_dx10_clamp=True, hwregs=hwregs.GFX942,
+                        shape=shape("gfx942"), messages=_CDNA_MESSAGES, message_mask=0xF, bank=2, n_accvgprs=256, has_gpr_index=True,
+                        has_vskip=True, flat_scratch=102),
+    "gfx950": Wavefront("gfx950", null=-1, m0=124, ids_in_ttmp=False, has_dx10_clamp=True, hwregs=hwregs.GFX950,
+                        shape=shape("gfx950"), messages=_CDNA_MESSAGES, message_mask=0xF, bank=2, n_accvgprs=256, has_gpr_index=True,
+                        has_vskip=True, flat_scratch=102),
 }
 
 
@@ -94,6 +104,42 @@ def wavefront(arch: str) -> Wavefront:
     if arch not in WAVEFRONTS:
         raise Unmodelled(arch, "wave state", "emu/state.py")
     return WAVEFRONTS[arch]
+
+
+def is_ttmp(reg: int) -> bool:
+    """A trap temporary, by operand number."""
+    return TTMP0 <= reg < TTMP0 + N_TTMPS
+
+
+def message_effect(row: Wavefront, message: int) -> str:
+    """What S_SENDMSG of SIMM16 does: one of MESSAGE_EFFECTS. Raises Unmodelled for the others."""
+    number = message & row.message_mask
+    if number not in row.messages:
+        raise Unmodelled(row.arch, f"s_sendmsg 0x{message:x}", "emu/state.py")
+    return row.messages[number]
+
+
+def reads_zero(row: Wavefront, reg: int) -> bool:
+    """A scalar register that kernels see as 0 whatever it holds."""
+    return reg == row.null or (is_ttmp(reg) and not row.reads_ttmps)
+
+
+def drops_writes(row: Wavefront, reg: int) -> bool:
+    """A scalar register that kernels cannot change."""
+    return reg == row.null or is_ttmp(reg) or 0 <= row.flat_scratch <= reg <= row.flat_scratch + 1
+
+
+def runs(numbers: Iterable[int]) -> list[tuple[int, int]]:
+    """Ascending numbers as (first, last) of what is without gaps."""
+    out: list[tuple[int, int]] = []
+    for n in numbers:
+        out[-1:] = [(out[-1][0], n)] if out and out[-1][1] == n - 1 else [*out[-1:], (n, n)]
+    return out
+
+
+def in_one_cu(launch: Launch) -> bool:
+    """RDNA: the waves of a workgroup stay in one of a pair of compute units (RSRC1.WGP_MODE is off)."""
+    return not launch.rsrc1 >> 29 & 1
 
 
 def check_scalars(name: str, reg: int) -> int:
@@ -152,6 +198,9 @@ DENORM_IN, DENORM_OUT = 1, 2
 #: The wave mode of the instruction goldens: f32 denormals flushed, f16/f64 kept, IEEE and DX10_CLAMP on.
 GOLDEN_MODE = 0xC0 | 1 << MODE_DX10_CLAMP | 1 << MODE_IEEE
 
+#: Its number as a hardware register.
+MODE_REGISTER = 1
+
 
 NO_DX10_BITS = 1 << MODE_DX10_CLAMP | 1 << MODE_IEEE
 
@@ -161,8 +210,17 @@ def effective_mode(row: Wavefront, mode: int) -> int:
     return mode if row.has_dx10_clamp else mode & ~(1 << MODE_IEEE) | 1 << MODE_DX10_CLAMP
 
 
+MODE_EXCEPTIONS = 12
+
+
+def start_mode(row: Wavefront, launch: Launch) -> int:
+    """MODE at wave start as instructions see it, from COMPUTE_PGM_RSRC1 and, where MODE has them, RSRC2's exceptions."""
+    mode = mode_of_rsrc1(launch.rsrc1) | hwregs.exceptions(hwregs.Facts.of(launch)) << MODE_EXCEPTIONS
+    return effective_mode(row, mode & row.hwregs.rows[MODE_REGISTER].mask)
+
+
 def mode_of_rsrc1(rsrc1: int) -> int:
-    """MODE at wave start from COMPUTE_PGM_RSRC1; see effective_mode for chips without two of the bits."""
+    """The bits of MODE in COMPUTE_PGM_RSRC1; see effective_mode for chips without two of them."""
     return (
         rsrc1 >> 12 & 0xFF
         | (rsrc1 >> 21 & 1) << MODE_DX10_CLAMP
@@ -250,6 +308,11 @@ def scratch_of_wave(launch: Launch, group: Workgroup, wave: int) -> int:
 # ---------------------------------------------------------------- a wave from outside
 
 
+def launch_of_wave(code_va: int, lanes: int, lds_bytes: int, scratch_va: int, scratch_wave_bytes: int) -> Launch:
+    """What `WaveRunner.run_wave` is a launch of."""
+    return Launch(code_va, 0, 0, 0, (), (lanes, 1, 1), (lanes, 1, 1), lanes, lds_bytes, scratch_va, scratch_wave_bytes)
+
+
 @dataclass(frozen=True, slots=True)
 class WaveInit:
     """Registers of a wave before its first instruction; what is not named is 0.
@@ -316,21 +379,31 @@ def initial_wave(row: Wavefront, launch: Launch, group: Workgroup, wave: int) ->
         exec_mask=(1 << active) - 1,
         sgprs=_initial_sgprs(row, launch, group, wave),
         vgprs={0: _packed_ids(Rsrc2.of(launch.rsrc2), group, base, active, launch.wave_lanes)},
-        mode=effective_mode(row, mode_of_rsrc1(launch.rsrc1)),
+        mode=start_mode(row, launch),
     )
 
 
 def _initial_sgprs(row: Wavefront, launch: Launch, group: Workgroup, wave: int) -> dict[int, int]:
     rsrc2 = Rsrc2.of(launch.rsrc2)
     sgprs = dict(enumerate(launch.user_sgprs[: rsrc2.user_sgprs]))
-    x, y, z = group.id
-    if row.ids_in_ttmp:
-        return sgprs | {TTMP0 + 9: x, TTMP0 + 7: y | z << 16, TTMP0 + 8: wave << 25}
-    enabled = [v for v, on in zip(group.id, (rsrc2.id_x, rsrc2.id_y, rsrc2.id_z), strict=True) if on]
+    if row.flat_scratch >= 0 and launch.scratch_wave_bytes:
+        base = scratch_of_wave(launch, group, wave)
+        sgprs |= {row.flat_scratch: base & 0xFFFF_FFFF, row.flat_scratch + 1: base >> 32}
+    enabled = [] if row.ids_in_ttmp else [
+        v for v, on in zip(group.id, (rsrc2.id_x, rsrc2.id_y, rsrc2.id_z), strict=True) if on]
     if rsrc2.workgroup_info:
         n_waves = -(-group.items // launch.wave_lanes)
-        enabled.append((wave == 0) << 31 | n_waves)
-    return sgprs | dict(enumerate(enabled, rsrc2.user_sgprs))
+        enabled.append(n_waves | ((wave == 0) << 31 | wave << 20 if row.info_has_wave else 0))
+    ids = _ttmp_ids(launch, rsrc2, group, wave) if row.ids_in_ttmp else {}
+    return sgprs | dict(enumerate(enabled, rsrc2.user_sgprs)) | ids
+
+
+def _ttmp_ids(launch: Launch, rsrc2: Rsrc2, group: Workgroup, wave: int) -> dict[int, int]:
+    """TTMP9: x; TTMP8: dispatch [24:0], wave in workgroup [29:25], whether TTMP7 is loaded [30]; TTMP7: y [15:0], z."""
+    x, y, z = group.id
+    has_yz = rsrc2.id_y or rsrc2.id_z
+    which = launch.dispatch_id & 0x1FF_FFFF | wave << 25 | has_yz << 30
+    return {TTMP0 + 9: x, TTMP0 + 8: which, TTMP0 + 7: (y & 0xFFFF | (z & 0xFFFF) << 16) if has_yz else 0}
 
 
 def _packed_ids(rsrc2: Rsrc2, group: Workgroup, base: int, active: int, lanes: int) -> list[int]:

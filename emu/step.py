@@ -116,8 +116,8 @@ class Half:
             commit(w, results)
         if w.kept_back:
             w.flush_registers()
-        if w.action is not None and w.action[0] in _AFTER:
-            (action, args), w.action = w.action, None
+        while w.actions and w.actions[0][0] in _AFTER:
+            action, args = w.actions.pop(0)
             _AFTER[action](w, self, args)
 
 

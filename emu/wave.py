@@ -15,9 +15,10 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 
 from stuntgpu.emu import address as at
-from stuntgpu.emu import formats, state
+from stuntgpu.emu import formats, hwregs, place, state, wave_hwregs
 from stuntgpu.emu import softfloat as sf
 from stuntgpu.emu.faults import KernelFault, offset
+from stuntgpu.emu.launch import Launch
 from stuntgpu.emu.memory import READ, WRITE, AddressSpace
 from stuntgpu.isa.abi.targets import SCRATCH_APERTURE
 from stuntgpu.isa.disasm import disassemble
@@ -25,8 +26,6 @@ from stuntgpu.isa.errors import Unmodelled
 from stuntgpu.isa.inst import Inst
 
 M32 = 0xFFFF_FFFF
-#: s_sendmsg_rtn: the 64-bit clock.
-GET_REALTIME = 131
 #: Barriers of a whole workgroup by number, and the bit of a wave that says one is complete; named ones have bit 0.
 WORKGROUP_BARRIERS = {-1: 1, -2: 2}
 
@@ -35,7 +34,9 @@ WORKGROUP_BARRIERS = {-1: 1, -2: 2}
 class Group:
     """What the waves of one workgroup share.
 
-    signals   barrier number -> signals since it was last complete.
+    launch    what it belongs to, None for a wave on its own; index: its number in dispatch order.
+    clock     time at which its waves start (see hwregs.py).
+    signals   barrier number -> signals since it was last complete; signalled: the latest time of one.
     members   named barrier -> how many signals complete it, where that was set.
     """
 
@@ -43,8 +44,12 @@ class Group:
     id: state.Triple = (0, 0, 0)
     name: str = ""
     entry: int = 0
+    launch: Launch | None = None
+    index: int = 0
+    clock: int = 0
     waves: list[Wave] = field(default_factory=list)
     signals: dict[int, int] = field(default_factory=dict)
+    signalled: dict[int, int] = field(default_factory=dict)
     members: dict[int, int] = field(default_factory=dict)
 
     def belongs(self, number: int) -> list[Wave]:
@@ -62,8 +67,9 @@ class Group:
         wanted = self.wanted(number)
         return (self.signals.get(number, 0) & 127) << 16 | (wanted & 127) << 4 | (wanted > 0)
 
-    def signal(self, number: int) -> None:
+    def signal(self, number: int, time: int) -> None:
         self.signals[number] = self.signals.get(number, 0) + 1
+        self.signalled[number] = max(self.signalled.get(number, 0), time)
         self.settle(number)
 
     def settle(self, number: int) -> None:
@@ -71,12 +77,15 @@ class Group:
         if self.signals.get(number, 0) < max(1, self.wanted(number)):
             return
         self.signals[number] = 0
+        time = self.signalled.pop(number, 0)
         bit = WORKGROUP_BARRIERS.get(number, 0)
         for w in self.belongs(number):
             if w.waits_for == bit:
                 w.at_barrier, w.waits_for = False, None
+                w.not_before(time)
             else:
                 w.complete |= 1 << bit
+                w.passes[bit] = time
 
 
 class Wave:
@@ -90,7 +99,12 @@ class Wave:
     typed     typed buffer instructions: the format and which channels the places get.
     inst      the current instruction, for reports.
     yields    give up the rest of the quantum.
-    named     the named barrier it joined; complete: bits of barriers that are; waits_for: the bit it sleeps for.
+    named     the named barrier it joined; complete: bits of barriers that are; waits_for: the bit it sleeps for;
+              passes: times at which those of `complete` were.
+    late      the wave's time less the instructions it executed (see hwregs.py).
+    stored    hardware registers that are the wave's own; user_prio, no_vgprs: fields of STATUS.
+    facts, place   what hardware registers show of the launch and of where the wave runs.
+    actions   what the current instruction does beside its results.
     """
 
     def __init__(self, row: state.Wavefront, space: AddressSpace, group: Group, number: int, lanes: int,
@@ -107,13 +121,16 @@ class Wave:
         self.waits_for: int | None = None
         self.next_pc = pc
         self.executed = 0
-        self.trapsts = 0
+        self.stored = [0, 0]
+        self.user_prio = self.no_vgprs = 0
+        self.late, self.passes = group.clock, [0, 0, 0]
+        self.facts, self.place = _surroundings(self)
         self.segment = "flat"
         self.atomic = False
         self.accesses: dict[int | None, at.BufferAccess] = {}
         self.typed: tuple[formats.Format, tuple[int, ...]] = (formats.make("32", "UINT"), formats.IDENTITY)
         self.kept_back: list[tuple[str, int, int | None, int]] = []
-        self.action: tuple[str, Sequence[int]] | None = None
+        self.actions: list[tuple[str, Sequence[int]]] = []
         self.mode_bits = 0
         self.set_mode(init.mode)
         self._start(init)
@@ -171,7 +188,7 @@ class Wave:
     def read_scalar(self, reg: int, dwords: int) -> int:
         """Registers from operand number `reg` on; NULL reads 0 at any size."""
         if reg < state.N_SGPRS:
-            if reg == self.row.null:
+            if state.reads_zero(self.row, reg):
                 return 0
             value = 0
             for i in range(dwords):
@@ -185,8 +202,9 @@ class Wave:
         return special[reg]
 
     def write_scalar(self, reg: int, dwords: int, value: int) -> None:
-        """Registers from `reg` on; writes to NULL and to numbers that are no register are dropped."""
-        if reg == self.row.null or reg >= state.N_SGPRS:
+        """Registers from `reg` on; writes to NULL, to what kernels only read and to numbers that are no register are
+        dropped."""
+        if reg >= state.N_SGPRS or state.drops_writes(self.row, reg):
             return
         for i in range(dwords):
             self.sgprs[reg + i] = value >> 32 * i & M32
@@ -197,9 +215,9 @@ class Wave:
         if file == "SGPR":
             return self.read_scalar(index, 1) if index < state.N_SGPRS else 0
         if file == "HWREG":
-            return self._read_hwreg(index)
+            return wave_hwregs.read(self, index) & M32
         if file == "MESSAGE":
-            return self._message(index)
+            return wave_hwregs.message(self, index)
         if file == "BARRIER":
             return self.group.barrier_state(index)
         if lane is None:
@@ -216,49 +234,16 @@ class Wave:
             if file == "SGPR":
                 self.write_scalar(index, 1, value)
             elif file == "HWREG":
-                self._write_hwreg(index, value)
+                wave_hwregs.write(self, index, value)
             else:
                 assert lane is not None
                 self.vgprs[index % len(self.vgprs)][lane % self.lanes] = value & M32
 
-    def _message(self, number: int) -> int:
-        """What a message returns: the clock counts instructions, the rest is not modelled."""
-        if number != GET_REALTIME:
-            raise Unmodelled(self.row.arch, f"message {number} that returns data", "emu/wave.py")
-        return self.executed
+    # ---- time
 
-    def _read_hwreg(self, index: int) -> int:
-        name = self.row.hwregs.get(index, "")
-        simple = {
-            "MODE": self.mode_bits & (M32 if self.row.has_dx10_clamp else ~state.NO_DX10_BITS), "TRAPSTS": self.trapsts, "IB_STS": 0,
-            "FLAT_SCR_LO": self.scratch_va & M32, "FLAT_SCR_HI": self.scratch_va >> 32,
-            "SHADER_CYCLES": self.executed & 0xFFFFF, "SH_MEM_BASES": 0x0001_0002,
-            "SHADER_CYCLES_LO": self.executed & M32, "SHADER_CYCLES_HI": self.executed >> 32,
-            "EXCP_FLAG_PRIV": 0, "TRAP_CTRL": 0,  # no exception is pending, no trap asked for
-        }  # fmt: skip
-        if name == "STATUS":
-            return self._status()
-        if name == "STATE_PRIV":
-            return self.scc << 9
-        if name not in simple:
-            raise Unmodelled(self.row.arch, f"hardware register {index} {name}".rstrip(), "emu/wave.py")
-        return simple[name]
-
-    def _status(self) -> int:
-        """SQ_WAVE_STATUS: SCC, EXECZ, VCCZ, IN_TG (more than one wave in the workgroup), HALT, VALID."""
-        in_group = len(self.group.waves) > 1
-        return self.scc | (self.exec == 0) << 9 | self.vccz << 10 | in_group << 11 | self.halted << 13 | 1 << 16
-
-    def _write_hwreg(self, index: int, value: int) -> None:
-        name = self.row.hwregs.get(index, "")
-        if name == "MODE":
-            self.set_mode(value)
-        elif name == "TRAPSTS":
-            self.trapsts = value
-        elif name == "STATUS":
-            self.scc = value & 1  # the other bits are the hardware's
-        else:
-            raise Unmodelled(self.row.arch, f"writing hardware register {index} {name}".rstrip(), "emu/wave.py")
+    def not_before(self, time: int) -> None:
+        """Let the wave's clock go on at `time`, if it is behind."""
+        self.late = max(self.late, time - self.executed)
 
     # ---- memory
 
@@ -386,8 +371,9 @@ class Wave:
     # ---- actions and faults
 
     def act(self, action: str, args: Sequence[int]) -> None:
-        """Actions happen after the body, by whoever runs the wave."""
-        self.action = (action, args)
+        """Actions happen after the body, by whoever runs the wave; once where every lane asks for them."""
+        if (action, args) not in self.actions:
+            self.actions.append((action, args))
 
     def fault(self, kind: str, lane: int | None = None, address: int | None = None, access: str = "",
               detail: str = "") -> KernelFault:
@@ -403,3 +389,13 @@ class Wave:
             self.exec, tuple(self.sgprs[:n]), tuple(map(tuple, self.vgprs[:v])),
             self.sgprs[state.VCC_LO] | self.sgprs[state.VCC_HI] << 32, self.scc, self.sgprs[self.row.m0],
             self.mode_bits, bytes(self.group.lds), tuple(map(tuple, self.vgprs[v:])))
+
+
+def _surroundings(w: Wave) -> tuple[hwregs.Facts, tuple[int, ...]]:
+    """What hardware registers show of the launch, and where the wave runs."""
+    launch = w.group.launch
+    if launch is None:
+        return hwregs.Facts(wave_lanes=w.lanes, lds_bytes=len(w.group.lds), has_scratch=w.scratch_wave_bytes > 0), (
+            place.place(w.row.shape, 0, w.number, 1, in_one_cu=True))
+    per_group = state.waves_per_workgroup(launch)
+    return hwregs.Facts.of(launch), place.place(w.row.shape, w.group.index, w.number, per_group, state.in_one_cu(launch))

@@ -308,6 +308,7 @@ ACTIONS: Mapping[str, str] = {
     "trap": "trap; argument: id",
     "sendmsg": "message; argument: SIMM16",
     "halt": "s_sethalt",
+    "priority": "the wave's own priority; argument: 0 to 3",
     "wmma": "matrix multiply-add; the executor reads shape and types from the mnemonic",
     "transpose": "after the results are stored; arguments: bits of an element, n lanes: the data of every n lanes is a matrix"
                  " of as many rows as a lane has elements and n columns, row after row; lane i of the n gets column i",

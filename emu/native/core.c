@@ -52,6 +52,10 @@ typedef struct {
   u32 n_vgprs;
   u64 lds_bytes;
   u64 scratch_va, scratch_wave_bytes;
+  const HwReg *hwregs;
+  u64 clock; /* when it starts */
+  u32 xccs, units, ses, sas, simds, slots, splits; /* shape of the device; splits: CU mode */
+  u32 dispatch_id, info_has_wave, flat_scratch;
 } LaunchInfo;
 
 typedef struct Slot {
@@ -69,7 +73,7 @@ typedef struct {
   u64 random;
   u64 mode_mask;
   /* results */
-  u64 instructions, n_waves, n_workgroups;
+  u64 instructions, n_waves, n_workgroups, latest; /* when the last wave ended */
   Wave *subject; /* the wave RUN_CODE, RUN_MODE, RUN_FAULT is about */
   /* private */
   Slot *slots;
@@ -141,17 +145,32 @@ static void start_sgprs(const Worker *k, Wave *w, u32 n_waves) {
   const LaunchInfo *l = &k->launch;
   u32 at = l->n_user;
   memcpy(w->s, l->user, at * sizeof(u32));
-  if (l->ids_in_ttmp) {
-    w->s[108 + 9] = w->group[0];
-    w->s[108 + 7] = w->group[1] | w->group[2] << 16;
-    w->s[108 + 8] = w->wave_in_group << 25;
-    return;
-  }
-  for (u32 i = 0; i < 3; i++)
+  if (l->flat_scratch && w->scratch_size)
+    memcpy(&w->s[l->flat_scratch], &w->scratch_va, sizeof w->scratch_va);
+  for (u32 i = 0; i < 3 && !l->ids_in_ttmp; i++)
     if (l->id_bits >> i & 1)
       w->s[at++] = w->group[i];
   if (l->info_bit)
-    w->s[at] = (w->wave_in_group == 0 ? 1u << 31 : 0) | n_waves;
+    w->s[at] = n_waves | (l->info_has_wave ? (u32)(w->wave_in_group == 0) << 31 | w->wave_in_group << 20 : 0);
+  if (!l->ids_in_ttmp)
+    return;
+  u32 has_yz = (l->id_bits & 6) != 0;
+  w->s[108 + 9] = w->group[0];
+  w->s[108 + 8] = l->dispatch_id | w->wave_in_group << 25 | has_yz << 30;
+  w->s[108 + 7] = has_yz ? (w->group[1] & 0xFFFF) | w->group[2] << 16 : 0;
+}
+
+/* As place() of emu/place.py. */
+static void start_place(const Worker *k, Wave *w) {
+  const LaunchInfo *l = &k->launch;
+  u32 wave = w->wave_in_group, on_die = w->group_index / l->xccs;
+  u32 unit = on_die % l->units, turn = on_die / l->units, arrays = l->ses * l->sas, array = unit % arrays;
+  u32 simds = l->splits ? l->simds / 2 : l->simds;
+  u32 simd = l->splits ? turn % 2 | wave % simds << 1 : wave % simds;
+  u32 rounds = ((u32)k->waves_per_group + simds - 1) / simds;
+  const u32 place[] = {w->group_index % l->xccs, array % l->ses, array / l->ses, unit / arrays, simd,
+                       (turn * rounds + wave / simds) % l->slots, turn};
+  memcpy(w->place, place, sizeof place);
 }
 
 static void start_ids(const Worker *k, Wave *w, const u32 size[3], u32 base, u32 active) {
@@ -190,6 +209,12 @@ static void blank_wave(const Worker *k, Wave *w, Slot *slot, u32 group, u32 numb
   w->waves_in_group = slot->n_waves;
   w->wave_bytes = (u32)k->wave_bytes;
   memset(&w->barriers, 0, sizeof w->barriers);
+  w->hwregs = l->hwregs;
+  w->late = l->clock + group;
+  memset(w->passes, 0, sizeof w->passes);
+  memset(w->stored, 0, sizeof w->stored);
+  w->user_prio = w->no_vgprs = 0;
+  start_place(k, w);
   w->named = 0, w->complete = w->waits_for = 0;
   w->scratch_size = l->scratch_wave_bytes;
   w->scratch_va = l->scratch_va + (group * k->waves_per_group + number) * l->scratch_wave_bytes;
@@ -311,6 +336,8 @@ static int run_wave(Worker *k, Wave *w, int *why) {
       return *why = RUN_FAULT, STEP_STOP;
     switch (status) {
       case ST_END:
+        if (w->late + w->executed > k->latest)
+          k->latest = w->late + w->executed;
         return w->state = WAVE_ENDED;
       case ST_HALT:
         return w->state = WAVE_HALTED;
@@ -369,21 +396,33 @@ static void settle_barrier(Wave *w, i32 number) {
   if (*signals < (n ? n : 1))
     return;
   *signals = 0;
+  u64 *latest = &sibling(w, 0)->barriers.signalled[barrier_index(number)], time = *latest;
+  *latest = 0;
   for (u32 i = 0; i < w->waves_in_group; i++) {
     Wave *other = sibling(w, i);
     if (!belongs(other, number))
       continue;
-    if (other->waits_for == bit + 1)
+    if (other->waits_for == bit + 1) {
       other->state = WAVE_READY, other->waits_for = 0;
-    else
+      sg_not_before(other, time);
+    } else {
       other->complete |= 1u << bit;
+      other->passes[bit] = time;
+    }
   }
 }
 
-void sg_barrier(Wave *w, u32 action, i32 number, u32 count) {
+static void signal_barrier(Wave *w, Barriers *b, i32 number, u64 time) {
+  u64 *latest = &b->signalled[barrier_index(number)];
+  b->signals[barrier_index(number)]++;
+  *latest = *latest > time ? *latest : time;
+  settle_barrier(w, number);
+}
+
+void sg_barrier(Wave *w, const Record *r, u32 action, i32 number, u32 count) {
   Barriers *b = &sibling(w, 0)->barriers;
   switch (action) {
-    case BARRIER_SIGNAL: b->signals[barrier_index(number)]++; settle_barrier(w, number); break;
+    case BARRIER_SIGNAL: signal_barrier(w, b, number, sg_time(w, r)); break;
     case BARRIER_INIT: b->members[barrier_index(number)] = (u8)count; break;
     case BARRIER_JOIN: w->named = number; break;
     default: w->named = 0;
@@ -416,16 +455,22 @@ static int any_ready(const Worker *k, Slot *slot) {
 /* All waves that have not ended wait at the barrier: let them go. */
 static int open_barrier(Worker *k, Slot *slot) {
   u32 waiting = 0;
+  u64 last = 0;
   for (u32 i = 0; i < slot->n_waves; i++) {
-    u32 state = wave_of(k, slot, i)->state;
+    const Wave *w = wave_of(k, slot, i);
+    u32 state = w->state;
     if (state == WAVE_READY || state == WAVE_AT_SPLIT)
       return 0;
     waiting += state == WAVE_AT_BARRIER;
+    if (state == WAVE_AT_BARRIER && w->late + w->executed > last)
+      last = w->late + w->executed;
   }
   for (u32 i = 0; waiting && i < slot->n_waves; i++) {
     Wave *w = wave_of(k, slot, i);
-    if (w->state == WAVE_AT_BARRIER)
-      w->state = WAVE_READY;
+    if (w->state != WAVE_AT_BARRIER)
+      continue;
+    w->state = WAVE_READY;
+    sg_not_before(w, last);
   }
   return waiting != 0;
 }
@@ -531,13 +576,38 @@ ALWAYS_INLINE void account(Wave *w, const Record *r, u32 inclusive) {
 SG_API i32 sg_op_endpgm(Wave *w, const Record *r) { return account(w, r, 1), ST_END; }
 SG_API i32 sg_op_halt(Wave *w, const Record *r) { return account(w, r, 1), ST_HALT; }
 SG_API i32 sg_op_barrier(Wave *w, const Record *r) { return account(w, r, 1), w->next = r + 1, ST_BARRIER; }
-SG_API i32 sg_op_yield(Wave *w, const Record *r) { return account(w, r, 1), w->next = r + 1, ST_YIELD; }
+
+/* s_sleep: op[0] is the low byte of SIMM16. */
+SG_API i32 sg_op_yield(Wave *w, const Record *r) {
+  w->late += 64 * (r->op[0] & 127);
+  account(w, r, 1);
+  w->next = r + 1;
+  return ST_YIELD;
+}
+
+/* s_setprio: op[0] is the low byte of SIMM16. */
+SG_API i32 sg_op_priority(Wave *w, const Record *r) {
+  w->user_prio = r->op[0] & 3;
+  return r[1].fn(w, r + 1);
+}
+
+/* s_sendmsg with effects on the wave itself. */
+SG_API i32 sg_op_dealloc(Wave *w, const Record *r) {
+  w->no_vgprs = 1;
+  return r[1].fn(w, r + 1);
+}
+SG_API i32 sg_op_doorbell(Wave *w, const Record *r) {
+  w->s[EXEC_NO] = w->hwregs[64].value & 0x3FF, w->s[EXEC_NO + 1] = 0;
+  return r[1].fn(w, r + 1);
+}
 
 /* s_barrier_wait: op[0] is the low byte of SIMM16, 0xFF the workgroup's, 0xFE the trap handler's. */
 SG_API i32 sg_op_barrier_wait(Wave *w, const Record *r) {
   u32 bit = r->op[0] == 0xFF ? 1 : r->op[0] == 0xFE ? 2 : 0;
   if (w->complete >> bit & 1) {
     w->complete &= ~(1u << bit);
+    u64 now = sg_time(w, r);
+    w->late += now < w->passes[bit] ? w->passes[bit] - now : 0;
     return r[1].fn(w, r + 1);
   }
   account(w, r, 1);
@@ -569,72 +639,6 @@ SG_API i32 sg_op_undecoded(Wave *w, const Record *r) {
 }
 
 SG_API i32 sg_op_nop(Wave *w, const Record *r) { return r[1].fn(w, r + 1); }
-
-/* ---------------------------------------------------------------- hardware registers */
-
-/* What a number means depends on the generation: the id's upper bits pick the table (emu/state.py, bank). */
-enum { HW_NONE, HW_MODE, HW_STATUS, HW_TRAPSTS, HW_IB_STS, HW_SH_MEM_BASES, HW_FLAT_SCR_LO, HW_FLAT_SCR_HI,
-       HW_CYCLES_20, HW_CYCLES_LO, HW_CYCLES_HI, HW_STATE_PRIV, HW_ZERO };
-enum { GFX11, GFX12, GFX9, N_BANKS };
-
-static const u8 HW_REGISTERS[N_BANKS][64] = {
-    [GFX11] = {[1] = HW_MODE, [2] = HW_STATUS, [3] = HW_TRAPSTS, [7] = HW_IB_STS, [15] = HW_SH_MEM_BASES,
-               [20] = HW_FLAT_SCR_LO, [21] = HW_FLAT_SCR_HI, [29] = HW_CYCLES_20},
-    [GFX12] = {[1] = HW_MODE, [2] = HW_STATUS, [4] = HW_STATE_PRIV, [17] = HW_ZERO, [18] = HW_TRAPSTS, [19] = HW_ZERO,
-               [20] = HW_FLAT_SCR_LO, [21] = HW_FLAT_SCR_HI, [29] = HW_CYCLES_LO, [30] = HW_CYCLES_HI},
-    [GFX9] = {[1] = HW_MODE, [2] = HW_STATUS, [3] = HW_TRAPSTS, [7] = HW_IB_STS, [15] = HW_SH_MEM_BASES,
-              [29] = HW_CYCLES_LO, [30] = HW_CYCLES_HI},
-};
-/* DX10_CLAMP and IEEE: GFX12 behaves as if they were set, and unset. */
-enum { DX10_CLAMP = 1 << 8, IEEE = 1 << 9, GET_REALTIME = 131 };
-
-static u32 register_of(u32 id) { return id >> 6 < N_BANKS ? HW_REGISTERS[id >> 6][id & 63] : HW_NONE; }
-
-/* SQ_WAVE_STATUS: SCC, EXECZ, VCCZ, IN_TG (more than one wave in the workgroup), HALT, VALID. */
-static u32 status(const Wave *w) {
-  u64 high = w->lanes == 64 ? ~0ull : 0xFFFFFFFFull;
-  u64 exec = (w->s[EXEC_NO] | (u64)w->s[EXEC_NO + 1] << 32) & high;
-  u64 vcc = (w->s[VCC_NO] | (u64)w->s[VCC_NO + 1] << 32) & high;
-  return (w->scc & 1) | (u32)(exec == 0) << 9 | (u32)(vcc == 0) << 10 | (u32)(w->waves_in_group > 1) << 11 | 1u << 16;
-}
-
-/* Instructions the wave has executed, this one included. */
-static u64 executed(const Wave *w, const Record *r) {
-  return w->executed + (u64)(w->quantum - w->left) + (r->ordinal + 1 - w->from);
-}
-
-u32 sg_hwreg(Wave *w, const Record *r, u32 id) {
-  switch (register_of(id)) {
-    case HW_MODE: return id >> 6 == GFX12 ? w->mode & ~(u32)(DX10_CLAMP | IEEE) : w->mode;
-    case HW_STATUS: return status(w);
-    case HW_STATE_PRIV: return (w->scc & 1) << 9;
-    case HW_TRAPSTS: return w->trapsts;
-    case HW_IB_STS: case HW_ZERO: return 0;
-    case HW_SH_MEM_BASES: return 0x00010002;
-    case HW_FLAT_SCR_LO: return (u32)w->scratch_va;
-    case HW_FLAT_SCR_HI: return (u32)(w->scratch_va >> 32);
-    case HW_CYCLES_20: return executed(w, r) & 0xFFFFF;
-    case HW_CYCLES_LO: return (u32)executed(w, r);
-    case HW_CYCLES_HI: return (u32)(executed(w, r) >> 32);
-    default: return w->fault_kind = FAULT_UNMODELLED, w->fault_argument = id, 0;
-  }
-}
-
-void sg_set_hwreg(Wave *w, const Record *r, u32 id, u32 value) {
-  (void)r;
-  switch (register_of(id)) {
-    case HW_MODE: w->mode = id >> 6 == GFX12 ? (value & ~(u32)IEEE) | DX10_CLAMP : value; break;
-    case HW_STATUS: w->scc = value & 1; break;
-    case HW_TRAPSTS: w->trapsts = value; break;
-    default: w->fault_kind = FAULT_UNMODELLED, w->fault_argument = id;
-  }
-}
-
-/* What a message returns: the clock counts instructions. */
-u64 sg_message(Wave *w, const Record *r, u32 number) {
-  if (number == GET_REALTIME) return executed(w, r);
-  return w->fault_kind = FAULT_UNMODELLED, w->fault_argument = number, 0;
-}
 
 /* Sizes and offsets that Python mirrors, in the order of emu/layout.py. */
 SG_API u64 sg_layout(u32 i) {

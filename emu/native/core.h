@@ -69,18 +69,26 @@ enum {
   FAULT_BUDGET = 5,
   FAULT_DEADLOCK = 6,
   FAULT_MISALIGNED = 7,
+  FAULT_HWREG = 8, /* fault_argument: its row */
 };
 enum { ACCESS_READ = 1, ACCESS_WRITE = 2, ACCESS_ATOMIC = 3 };
 enum { WAVE_READY = 0, WAVE_AT_BARRIER = 1, WAVE_ENDED = 2, WAVE_HALTED = 3, WAVE_AT_SPLIT = 4 };
 
-enum { N_RECENT = 4, N_BARRIERS = 32 };
+enum { N_RECENT = 4, N_BARRIERS = 32, N_PLACES = 8, N_HWREGS = 80 };
 enum { VGPR_BASE = 4096, N_VGPR_SLOTS = 516, SINK = 240, EXEC_NO = 126, VCC_NO = 106 };
 
 /* Split barriers by number: named ones from 1, -1 (workgroup) and -2 (trap) at the end. */
 typedef struct {
   u8 signals[N_BARRIERS], members[N_BARRIERS]; /* members 0: as many as belong to it */
+  u64 signalled[N_BARRIERS];                   /* the latest time of a signal */
 } Barriers;
 enum { BARRIER_SIGNAL, BARRIER_INIT, BARRIER_JOIN, BARRIER_LEAVE };
+
+/* What S_GETREG or a message with an answer reads: a row of emu/hwregs.py. */
+typedef struct {
+  u32 source, mask, value, index;
+  u8 shift[N_PLACES], width[N_PLACES];
+} HwReg;
 
 typedef struct Wave {
   u32 s[256]; /* scalar file by operand number; [240..255] swallow writes to NULL */
@@ -103,7 +111,7 @@ typedef struct Wave {
   u32 group_index, wave_in_group;
   u32 group[3];
   u32 fault_argument;
-  u32 waves_in_group, trapsts;
+  u32 waves_in_group, pad0;
   u64 executed; /* instructions, up to the last return to the scheduler */
   i64 quantum;  /* `left` at that time */
   u8 bounce[64]; /* a location that does not lie in one piece */
@@ -116,6 +124,12 @@ typedef struct Wave {
   u32 complete;      /* bit b: a barrier this wave may pass; 0 named, 1 workgroup, 2 trap */
   u32 waits_for;     /* 1 + the bit it sleeps for, 0: none */
   u64 bounce_address; /* where `bounce` belongs when that is not scratch, 0: it is */
+  const HwReg *hwregs;
+  u64 late;           /* the wave's time less `executed` */
+  u64 passes[3];      /* times at which the barriers of `complete` were */
+  u32 stored[2];      /* hardware registers that are the wave's own */
+  u32 user_prio, no_vgprs;
+  u32 place[N_PLACES]; /* where it runs, in the order of emu/place.py */
 } Wave;
 
 _Static_assert(sizeof(Record) == 64, "Record");
@@ -131,7 +145,9 @@ int sg_typed_load(Wave *w, u64 exec, u64 spec, const u64 *address, const u64 *ra
 int sg_typed_store(Wave *w, u64 exec, u64 spec, const u64 *address, const u64 *range, u32 *data);
 void sg_transpose(Wave *w, u64 exec, u32 *data, u32 registers, u32 element_bits, u32 sharing);
 void sg_mfma(Wave *w, u64 word, u32 *d, const u32 *a, const u32 *b, const u32 *c, const u32 *scale_a, const u32 *scale_b);
-void sg_barrier(Wave *w, u32 action, i32 number, u32 count);
+void sg_barrier(Wave *w, const Record *r, u32 action, i32 number, u32 count);
+void sg_not_before(Wave *w, u64 time);
+u64 sg_time(const Wave *w, const Record *r);
 u32 sg_barrier_state(Wave *w, i32 number);
 u64 sg_message(Wave *w, const Record *r, u32 number);
 extern const void *const sg_helpers[];

@@ -55,13 +55,15 @@ class Rsrc2(BitStruct):
 
 
 class Rsrc3(BitStruct):
-    """COMPUTE_PGM_RSRC3 of gfx10 and gfx11."""
+    """COMPUTE_PGM_RSRC3 of gfx10 and gfx11, and below of CDNA."""
 
     shared_vgprs = bits[3:0]
     inst_pref_size = bits[9:4]
     trap_on_start = bits[10].flag()
     trap_on_end = bits[11].flag()
     image_op = bits[31].flag()
+    accum_offset = bits[5:0].overlay()  # gfx90a on: first AccVGPR of the unified file, (n + 1) * 4
+    tg_split = bits[16].flag()  # gfx90a on: waves of a workgroup on several compute units
 
 
 class CodeProperties(BitStruct, size=2):

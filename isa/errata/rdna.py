@@ -38,6 +38,7 @@ def _control() -> tuple[Erratum | Own, ...]:
         Own(("S_ENDPGM", "S_ENDPGM_SAVED", "S_ENDPGM_ORDERED_PS_DONE"), MANUAL, "(do endpgm)"),
         Own(("S_BARRIER",), MANUAL, "(do barrier)"),
         Own(("S_SLEEP",), MANUAL, "(do sleep)"),
+        Own(("S_SETPRIO",), MANUAL, "(do priority (zext:32 (trunc:2 SIMM16:16)))"),
         Own(("S_TRAP",), "entry into the handler is the executor's business", "(do trap (zext:32 (trunc:8 SIMM16:16)))"),
         Own(("S_SENDMSG",), MANUAL, "(do sendmsg SIMM16:16)"),
         Own(("S_SENDMSGHALT",), MANUAL, "(do sendmsg SIMM16:16) (do halt)"),
@@ -47,7 +48,7 @@ def _control() -> tuple[Erratum | Own, ...]:
         Own(
             (
                 "S_NOP", "S_WAITCNT", "S_WAITCNT_VSCNT", "S_WAITCNT_VMCNT", "S_WAITCNT_EXPCNT", "S_WAITCNT_LGKMCNT",
-                "S_WAITCNT_DEPCTR", "S_WAIT_IDLE", "S_WAIT_EVENT", "S_DELAY_ALU", "S_CLAUSE", "S_SETPRIO",
+                "S_WAITCNT_DEPCTR", "S_WAIT_IDLE", "S_WAIT_EVENT", "S_DELAY_ALU", "S_CLAUSE", 
                 "S_SET_INST_PREFETCH_DISTANCE", "S_WAKEUP", "S_INCPERFLEVEL", "S_DECPERFLEVEL", "S_TTRACEDATA",
                 "S_TTRACEDATA_IMM", "S_ICACHE_INV", "S_ATC_PROBE", "S_ATC_PROBE_BUFFER", "S_VERSION", "V_NOP",
                 "V_PIPEFLUSH", "DS_NOP",

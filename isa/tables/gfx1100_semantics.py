@@ -615,7 +615,7 @@ ROWS = {
     "S_SETHALT": "(wave own (if (trunc:1 SIMM16:16) ((do halt))))",
     "S_SETKILL": "(wave own (if (trunc:1 SIMM16:16) ((do endpgm))))",
     "S_SETPC_B64": "(wave text (set PC S0:64))",
-    "S_SETPRIO": "@S_NOP",
+    "S_SETPRIO": "(wave own (do priority (zext:32 (trunc:2 SIMM16:16))))",
     "S_SETREG_B32": "(wave erratum (set id (zext:32 (trunc:6 SIMM16:16))) (set at (zext:32 (extract:5 SIMM16:16 6:32))) (set size (add (zext:32 (extract:5 SIMM16:16 11:32)) 1:32)) (set mask (shl (sub (shl 1:32 size:32) 1:32) at:32)) (sethwreg id:32 (or (and (hwreg id:32) (not mask:32)) (and (shl S0:32 at:32) mask:32))))",
     "S_SETREG_IMM32_B32": "(wave erratum (set id (zext:32 (trunc:6 SIMM16:16))) (set at (zext:32 (extract:5 SIMM16:16 6:32))) (set size (add (zext:32 (extract:5 SIMM16:16 11:32)) 1:32)) (set mask (shl (sub (shl 1:32 size:32) 1:32) at:32)) (sethwreg id:32 (or (and (hwreg id:32) (not mask:32)) (and (shl SIMM32:32 at:32) mask:32))))",
     "S_SET_INST_PREFETCH_DISTANCE": "@S_NOP",

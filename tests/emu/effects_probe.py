@@ -14,6 +14,7 @@ import random
 from collections.abc import Iterator, Sequence
 from copy import copy
 from dataclasses import dataclass, field, replace
+from functools import partial
 
 from stuntgpu.emu import state
 from stuntgpu.emu.faults import KernelFault
@@ -192,22 +193,25 @@ class Bench:
         group = Group(bytearray(self.lds), entry=PC)
         w = copy(self.fresh)
         w.group, w.pc, w.touches, w.accesses, w.kept_back, w.inst = group, start.pc, [], {}, [], step.inst
+        w.actions = []
         w.set_mode(start.mode)
-        w.sgprs, w.vgprs, w.scc, w.trapsts = list(start.sgprs), list(map(list, start.vgprs)), start.scc, start.trapsts
+        w.sgprs, w.vgprs, w.scc, w.stored = list(start.sgprs), list(map(list, start.vgprs)), start.scc, [start.trapsts, 0]
         group.waves.append(w)
         fault = ""
         try:
             step.run(w)
         except KernelFault as e:
             fault = e.kind
-        after = State(w.sgprs, w.vgprs, w.scc, w.mode_bits, w.trapsts, start.pc)
+        after = State(w.sgprs, w.vgprs, w.scc, w.mode_bits, w.stored[0], start.pc)
         memory = bytes(self.buffer) + bytes(self.scratch)
-        return Outcome(after, w.pc, memory, bytes(group.lds), w.action, fault, w.touches)
+        return Outcome(after, w.pc, memory, bytes(group.lds), w.actions, fault, w.touches)
 
     def other(self, start: State, reads: Sequence[Access]) -> State:
         """A state that agrees with `start` in what `reads` says, and in nothing else."""
         sgprs, vgprs = self.pools[1]
         s = State(list(sgprs), list(map(list, vgprs)), 1 - start.scc, start.mode, 0x155, OTHER_PC)
+        for reg in filter(partial(state.drops_writes, self.row), range(state.N_SGPRS)):
+            s.sgprs[reg] = start.sgprs[reg]
         active = EXEC[self.lanes]
         for a in reads:
             if a.file is File.SGPR:

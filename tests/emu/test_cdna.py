@@ -189,7 +189,7 @@ def test_scalar_scratch_counts_units_of_a_wave(bench: Bench) -> None:
 
 
 def test_clocks_go_forward(bench: Bench) -> None:
-    out = bench.run("s_memtime s[2:3]\ns_memrealtime s[6:7]\ns_nop 0\ns_memtime s[4:5]\ns_memrealtime s[8:9]")
+    out = bench.run("s_memtime s[2:3]\ns_memrealtime s[6:7]\ns_sleep 1\ns_memtime s[4:5]\ns_memrealtime s[8:9]")
     assert out.sgprs[2] < out.sgprs[4]
     assert out.sgprs[6] < out.sgprs[8]
 
