@@ -82,6 +82,7 @@ class Gpu:
         self.options = RunOptions(seed=seed, threads=threads, max_wave_instructions=limit)
         self.executor: Executor = _executor(arch, tier) if executor is None else executor
         self.lock = threading.RLock()
+        self.dispatches = 0
         self.frame = Placement(self.space, ARGUMENTS_VA)
         self._mapped = Placement(self.space, MAPPED_VA)
         self._code = Placement(self.space, CODE_VA)
@@ -140,12 +141,18 @@ class Gpu:
             self.events.emit(KernelStart(launch))
             try:
                 stats = self.executor.run(self.space, launch, self.options)
+                self.options.clock = max(self.options.clock, stats.clock)
             except Exception as error:
                 self.events.emit(KernelEnd(launch, None, error))
                 raise
             self.stats.add(stats)
             self.events.emit(KernelEnd(launch, stats))
             return stats
+
+    def next_dispatch(self) -> int:
+        """Number of a dispatch, as its packet's place in a queue would be."""
+        self.dispatches += 1
+        return self.dispatches - 1
 
     def __repr__(self) -> str:
         return f"Gpu({self.arch!r}, tier={self.tier!r})"
@@ -247,12 +254,13 @@ class Kernel:
         properties = info.descriptor.properties
         context = DispatchContext(
             packet_va=frame.block(packet.pack(), "dispatch packet") if properties.dispatch_ptr else 0,
-            queue_va=queue_va, kernarg=segment if info.descriptor.preload_length else b"", name=self.name,
+            queue_va=queue_va, dispatch_id=self.gpu.dispatches if properties.dispatch_id else 0, kernarg=segment if info.descriptor.preload_length else b"", name=self.name,
             scratch_va=frame.zeros(_scratch_bytes(self.gpu.arch, info.descriptor, packet), "scratch"))
         launch = _launch_of(self.gpu.arch, info.descriptor, packet, context)
         if piece.workgroup == group and piece.grid == grid:
-            return launch
-        return replace(launch, start=piece.start, grid=piece.grid, workgroup=piece.workgroup)
+            return replace(launch, dispatch_id=self.gpu.next_dispatch())
+        return replace(launch, dispatch_id=self.gpu.next_dispatch(), start=piece.start, grid=piece.grid,
+                       workgroup=piece.workgroup)
 
     def __repr__(self) -> str:
         return f"Kernel({self.name!r}, {len(self.info.explicit_args)} arguments)"

@@ -54,6 +54,7 @@ class Source(IntEnum):
     CYCLES_HI = 10
     REALTIME = 11
     TIME = 12
+    DISPATCH = 13  # the number of the launch
 
 
 @dataclass(frozen=True, slots=True)
@@ -67,12 +68,11 @@ class Facts:
     lds_bytes: int = 0
     has_scratch: bool = False
     queue: QueuePlace = PYTHON_QUEUE
-    dispatch_id: int = 0
 
     @classmethod
     def of(cls, launch: Launch) -> Facts:
         return cls(launch.rsrc1, launch.rsrc2, launch.rsrc3, launch.wave_lanes, launch.lds_bytes,
-                   launch.scratch_wave_bytes > 0, launch.queue, launch.dispatch_id)
+                   launch.scratch_wave_bytes > 0, launch.queue)
 
 
 Value = Callable[[Facts], int]
@@ -190,7 +190,7 @@ GET_TIME = 143
 
 _RDNA_MESSAGES = {
     64: HwReg("MSG_RTN_GET_DOORBELL", value=lambda facts: facts.queue.doorbell),
-    65: HwReg("MSG_RTN_GET_DDID", value=lambda facts: facts.dispatch_id & M32),
+    65: HwReg("MSG_RTN_GET_DDID", Source.DISPATCH),
     66: HwReg("MSG_RTN_GET_TMA"),
     67: HwReg("MSG_RTN_GET_REALTIME", Source.REALTIME),
     68: HwReg("MSG_RTN_SAVE_WAVE (of trap handlers only)", Source.NONE),

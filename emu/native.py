@@ -240,7 +240,7 @@ class _Run:
         c.flat_scratch = max(0, row.flat_scratch)
         table = hwregs.native_table(row.hwregs, hwregs.Facts.of(launch))
         self.kept.append(table)
-        c.hwregs, c.clock, c.dispatch_id = ctypes.addressof(table), self.options.clock, launch.dispatch_id & 0x1FF_FFFF
+        c.hwregs, c.clock, c.dispatch_id = ctypes.addressof(table), self.options.clock, launch.dispatch_id & 0xFFFF_FFFF
         c.xccs, c.units, c.ses, c.sas, c.simds, c.slots = s.xccs, s.units, s.ses, s.sas, s.simds, s.slots
         c.splits = s.pairs and state.in_one_cu(launch)
 

@@ -67,7 +67,7 @@ class CWave(ctypes.Structure):
         ("lds", c_uint64), ("lds_size", c_uint64), ("scratch_va", c_uint64), ("scratch_size", c_uint64),
         ("scratch_host", c_uint64), ("space", c_void_p), ("helpers", c_void_p),
         ("group_index", c_uint32), ("wave_in_group", c_uint32), ("group", c_uint32 * 3),
-        ("fault_argument", c_uint32), ("waves_in_group", c_uint32), ("pad0", c_uint32), ("executed", c_uint64),
+        ("fault_argument", c_uint32), ("waves_in_group", c_uint32), ("dispatch_id", c_uint32), ("executed", c_uint64),
         ("quantum", c_int64), ("bounce", c_uint8 * 64), ("bounce_size", c_uint32),
         ("bounce_lane", c_uint32), ("bounce_offset", c_uint32), ("pad", c_uint32), ("recent", CRegion * 4), ("newest", c_uint64),
         ("barriers", c_uint64 * 40), ("wave_bytes", c_uint32), ("named", c_int32), ("complete", c_uint32), ("waits_for", c_uint32),

@@ -103,7 +103,7 @@ class Wave:
               passes: times at which those of `complete` were.
     late      the wave's time less the instructions it executed (see hwregs.py).
     stored    hardware registers that are the wave's own; user_prio, no_vgprs: fields of STATUS.
-    facts, place   what hardware registers show of the launch and of where the wave runs.
+    facts, place, dispatch_id   what hardware registers show of the launch and of where the wave runs.
     actions   what the current instruction does beside its results.
     """
 
@@ -121,17 +121,18 @@ class Wave:
         self.waits_for: int | None = None
         self.next_pc = pc
         self.executed = 0
-        self.stored = [0, 0]
+        self.stored: list[int] = [0, 0]
         self.user_prio = self.no_vgprs = 0
         self.late, self.passes = group.clock, [0, 0, 0]
         self.facts, self.place = _surroundings(self)
+        self.dispatch_id = group.launch.dispatch_id if group.launch else 0
         self.segment = "flat"
         self.atomic = False
         self.accesses: dict[int | None, at.BufferAccess] = {}
         self.typed: tuple[formats.Format, tuple[int, ...]] = (formats.make("32", "UINT"), formats.IDENTITY)
         self.kept_back: list[tuple[str, int, int | None, int]] = []
         self.actions: list[tuple[str, Sequence[int]]] = []
-        self.mode_bits = 0
+        self.mode_bits: int = 0
         self.set_mode(init.mode)
         self._start(init)
 

@@ -84,4 +84,5 @@ _READ: Mapping[Source, Callable[[Wave, HwReg, int], int]] = {
     Source.CYCLES_HI: lambda w, reg, base: time(w) >> 32,
     Source.REALTIME: lambda w, reg, base: time(w) // hwregs.CYCLES_PER_REALTIME,
     Source.TIME: lambda w, reg, base: time(w),
+    Source.DISPATCH: lambda w, reg, base: w.dispatch_id & M32,
 }

@@ -156,7 +156,7 @@ static void start_sgprs(const Worker *k, Wave *w, u32 n_waves) {
     return;
   u32 has_yz = (l->id_bits & 6) != 0;
   w->s[108 + 9] = w->group[0];
-  w->s[108 + 8] = l->dispatch_id | w->wave_in_group << 25 | has_yz << 30;
+  w->s[108 + 8] = (l->dispatch_id & 0x1FFFFFF) | w->wave_in_group << 25 | has_yz << 30;
   w->s[108 + 7] = has_yz ? (w->group[1] & 0xFFFF) | w->group[2] << 16 : 0;
 }
 
@@ -210,6 +210,7 @@ static void blank_wave(const Worker *k, Wave *w, Slot *slot, u32 group, u32 numb
   w->wave_bytes = (u32)k->wave_bytes;
   memset(&w->barriers, 0, sizeof w->barriers);
   w->hwregs = l->hwregs;
+  w->dispatch_id = l->dispatch_id;
   w->late = l->clock + group;
   memset(w->passes, 0, sizeof w->passes);
   memset(w->stored, 0, sizeof w->stored);

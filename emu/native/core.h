@@ -111,7 +111,7 @@ typedef struct Wave {
   u32 group_index, wave_in_group;
   u32 group[3];
   u32 fault_argument;
-  u32 waves_in_group, pad0;
+  u32 waves_in_group, dispatch_id;
   u64 executed; /* instructions, up to the last return to the scheduler */
   i64 quantum;  /* `left` at that time */
   u8 bounce[64]; /* a location that does not lie in one piece */

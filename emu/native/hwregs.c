@@ -2,7 +2,7 @@
 #include "core.h"
 
 /* Source of emu/hwregs.py. */
-enum { NONE, VALUE, MODE, STATUS, STATE_PRIV, STORED, PLACE, SCRATCH_LO, SCRATCH_HI, CYCLES, CYCLES_HI, REALTIME, TIME };
+enum { NONE, VALUE, MODE, STATUS, STATE_PRIV, STORED, PLACE, SCRATCH_LO, SCRATCH_HI, CYCLES, CYCLES_HI, REALTIME, TIME, DISPATCH };
 enum { MESSAGES = 64, FIRST_MESSAGE = 128, CYCLES_PER_REALTIME = 20 };
 /* DX10_CLAMP and IEEE: chips whose MODE has neither behave as if they were set, and unset. */
 enum { DX10_CLAMP = 1 << 8, IEEE = 1 << 9 };
@@ -55,6 +55,7 @@ static u64 read_row(Wave *w, const Record *r, u32 row) {
     case CYCLES_HI: return sg_time(w, r) >> 32;
     case REALTIME: return sg_time(w, r) / CYCLES_PER_REALTIME;
     case TIME: return sg_time(w, r);
+    case DISPATCH: return w->dispatch_id;
     default: return w->fault_kind = FAULT_HWREG, w->fault_argument = row, 0;
   }
 }

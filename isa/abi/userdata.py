@@ -16,8 +16,14 @@ from stuntgpu.isa.errors import Unmodelled
 MASK32 = 0xFFFF_FFFF
 
 
+#: USER_DATA registers of a dispatch.
+MAX_USER_SGPRS = 16
+#: Values that only chips without architected flat scratch hand over.
+ABSOLUTE_SCRATCH = ("private_segment_buffer", "flat_scratch_init")
+
+
 class UserDataError(ValueError):
-    """A descriptor that enables more user SGPRs than it asks for."""
+    """A descriptor that enables more user SGPRs than it asks for, or than there are, or some the arch has not."""
 
 
 def user_data(arch: Target, descriptor: KernelDescriptor, values: Mapping[str, int],
@@ -29,12 +35,17 @@ def user_data(arch: Target, descriptor: KernelDescriptor, values: Mapping[str, i
     """
     words: list[int] = []
     for name, count in descriptor.properties.user_sgpr_slots():
+        if arch.has_flat_scratch and name in ABSOLUTE_SCRATCH:
+            raise UserDataError(f"the descriptor asks for {name} in user SGPRs, which {arch.name}, having "
+                                "architected flat scratch, does not give")
         if name not in values:
             raise Unmodelled(arch.name, f"user SGPRs for {name}", "isa/abi/userdata.py")
         words += [values[name] >> 32 * i & MASK32 for i in range(count)]
     if arch.has_kernarg_preload and descriptor.preload_length:
         words += _preloaded(descriptor, kernarg)
     wanted = descriptor.rsrc2.user_sgprs
+    if wanted > MAX_USER_SGPRS:
+        raise UserDataError(f"the descriptor asks for {wanted} user SGPRs, there are {MAX_USER_SGPRS}")
     if len(words) > wanted:
         raise UserDataError(f"the descriptor enables {len(words)} user SGPRs but asks for {wanted}")
     return tuple(words + [0] * (wanted - len(words)))

@@ -66,7 +66,8 @@ class CommandProcessor(Processor):
 
     def _run(self, launch: Launch) -> None:
         log.debug("%s: dispatch %s", self._name("ring"), launch)
-        self.host.executor.run(self.space, launch, self.host.options)
+        stats = self.host.executor.run(self.space, launch, self.host.options)
+        self.host.options.clock = max(self.host.options.clock, stats.clock)
 
 
 # ---------------------------------------------------------------- nothing to do

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import threading
 from collections import deque
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass, fields
 from pathlib import Path
 from typing import Any
 
@@ -48,9 +48,9 @@ class Tally:
             self._n_faults += 1
 
     def totals(self) -> dict[str, int]:
-        """Stats' fields and `faults`."""
+        """What Stats counts, and `faults`."""
         with self._lock:
-            return {**asdict(self._stats), "faults": self._n_faults}
+            return {f.name: getattr(self._stats, f.name) for f in fields(self._stats) if f.compare} | {"faults": self._n_faults}
 
     def faults(self, since: int, of_pid: int) -> dict[str, Any]:
         """`texts` of faults numbered from `since` on whose client is `of_pid` or descends from it; `next` number."""

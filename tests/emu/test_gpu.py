@@ -229,9 +229,9 @@ def test_dynamic_stack_gets_scratch_the_descriptor_does_not_name() -> None:
     assert recorder.launches[0].scratch_wave_bytes == 0x4000 * 32
 
 
-def test_set_ups_of_other_generations_are_unmodelled() -> None:
+def test_set_ups_of_other_generations_are_refused() -> None:
     properties = CodeProperties(private_segment_buffer=True, wavefront_size32=True)
-    with pytest.raises(Unmodelled, match="private_segment_buffer"):
+    with pytest.raises(LaunchError, match=r"private_segment_buffer .* architected flat scratch"):
         kernel_with(Gpu("gfx1100", executor=Recorder()), properties=properties)(**GRID)
 
 
