@@ -37,5 +37,5 @@ def run(program: Sequence[str], gpus: Sequence[str] = DEFAULT_GPUS) -> NoReturn:
 
 def describe_gpus() -> list[GpuDescription]:
     """Every GPU `--gpu` takes."""
-    return [GpuDescription(c.arch, c.marketing_name, c.compute_units, c.vram_bytes, ("KFD",))
+    return [GpuDescription(c.arch, c.marketing_name, c.device.compute_units, c.device.vram_bytes, ("KFD",))
             for c in CHIPS.values()]

@@ -124,7 +124,7 @@ class Gpu:
         self.chip, self.gpu_id, self.render_minor = chip, gpu_id, render_minor
         self.services, self.client_options = services, options
         self.space = AddressSpace()
-        self.vram = Heap("vram", chip.vram_bytes)
+        self.vram = Heap("vram", chip.device.vram_bytes)
         self.queues: dict[int, UserQueue] = {}
         self._slots: dict[int, int] = {}
 

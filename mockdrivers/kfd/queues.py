@@ -65,7 +65,7 @@ class QueueCalls(KfdBase):
     def _start(self, gpu: Gpu, args: abi.CreateQueue, queue_id: int, kind: QueueKind) -> None:
         ring = Ring(queue_id, kind, gpu.chip.arch, args.ring_base_address, args.ring_size,
                     args.read_pointer_address, args.write_pointer_address, args.eop_buffer_address,
-                    args.eop_buffer_size, gpu.chip.xccs)
+                    args.eop_buffer_size, gpu.chip.device.xccs)
         doorbells = self.page("doorbell", gpu.gpu_id, DOORBELL_SLICE)
         try:
             gpu.register_queue(ring, doorbells.host + queue_id * DOORBELL_BYTES, self,

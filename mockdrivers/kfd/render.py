@@ -109,19 +109,18 @@ class RenderNode(Device):
 
 def device_info(gpu: Gpu) -> abi.DeviceInfo:
     """What AMDGPU_INFO_DEV_INFO says of a chip."""
-    chip = gpu.chip
-    engines = chip.arrays // chip.arrays_per_engine
+    chip, device = gpu.chip, gpu.chip.device
     info = abi.DeviceInfo(
-        device_id=chip.device_id, family=chip.family_id, num_shader_engines=engines,
-        num_shader_arrays_per_engine=chip.arrays_per_engine, gpu_counter_freq=100_000,
-        max_engine_clock=chip.engine_clock_mhz * 1000, max_memory_clock=chip.memory_clock_mhz * 1000,
-        cu_active_number=chip.compute_units, num_hw_gfx_contexts=8, ids_flags=IDS_FLAGS_NONE,
+        device_id=device.pci_device, family=chip.family_id, num_shader_engines=device.engines,
+        num_shader_arrays_per_engine=device.arrays_per_engine, gpu_counter_freq=100_000,
+        max_engine_clock=device.engine_mhz * 1000, max_memory_clock=device.memory_mhz * 1000,
+        cu_active_number=device.compute_units, num_hw_gfx_contexts=8, ids_flags=IDS_FLAGS_NONE,
         virtual_address_offset=0x20_0000, virtual_address_max=1 << 47, virtual_address_alignment=0x1000,
         pte_fragment_size=0x20_0000, gart_page_size=0x1000, vram_type=VRAM_TYPE_GDDR6,
-        vram_bit_width=chip.memory_bits, wave_front_size=chip.wave_lanes, num_shader_visible_vgprs=256,
-        num_cu_per_sh=chip.cu_per_array, high_va_offset=0xFFFF_8000_0000_0000,
+        vram_bit_width=device.memory_bits, wave_front_size=device.wave_lanes, num_shader_visible_vgprs=256,
+        num_cu_per_sh=device.array_cus, high_va_offset=0xFFFF_8000_0000_0000,
         high_va_max=0xFFFF_FFFF_FFE0_0000)
-    for engine in range(min(engines, 4)):
-        for array in range(chip.arrays_per_engine):
-            info.cu_bitmap[4 * engine + array] = (1 << chip.cu_per_array) - 1
+    for engine in range(min(device.engines, 4)):
+        for array in range(device.arrays_per_engine):
+            info.cu_bitmap[4 * engine + array] = (1 << device.array_cus) - 1
     return info

@@ -17,7 +17,7 @@ from pathlib import Path
 from stuntgpu.isa.abi import drm
 from stuntgpu.isa.abi import kfd as abi
 from stuntgpu.mockdrivers.core.client import GpuSlot
-from stuntgpu.mockdrivers.profiles import Chip, chip
+from stuntgpu.mockdrivers.profiles import chip
 
 FIRST_RENDER_MINOR = 128
 FIRST_GPU_ID, GPU_ID_STEP = 0x5A17, 0x0173  # 16 bits: they also travel in mmap offsets
@@ -29,6 +29,10 @@ PCI_ROOT = f"/sys/devices/pci{PCI_DOMAIN:04x}:00"
 LINK_PCIE = 2
 HEAP_SYSTEM, HEAP_VRAM_PUBLIC = 0, 1
 CAP_WATCH_POINTS, CAP_DOORBELL_64BIT = 0x80 | 2 << 8, 2 << 12
+
+#: kfd_cache `type` bits: 1 data, 2 instruction, 4 CPU, 8 SIMD; of the caches a node lists, in its order.
+SHOWN_CACHES = {"vector": 1 | 8, "instruction": 2 | 8, "L2": 1 | 8, "L3": 1 | 8}
+CACHE_LEVELS = {"vector": 1, "instruction": 1, "L2": 2, "L3": 3}
 
 Properties = Mapping[str, int]
 
@@ -102,18 +106,19 @@ def _write_topology(tree: Tree, slots: Sequence[GpuSlot]) -> None:
 
 
 def _write_gpu_node(tree: Tree, node: str, number: int, slot: GpuSlot) -> None:
-    model = slot.chip
+    device = slot.chip.device
     tree.file(f"{node}/gpu_id", f"{slot.gpu_id}\n")
-    tree.file(f"{node}/name", f"{model.name}\n")
-    tree.properties(f"{node}/properties", _gpu_properties(model, slot, number))
+    tree.file(f"{node}/name", f"{device.codename}\n")
+    tree.properties(f"{node}/properties", _gpu_properties(slot, number))
     tree.properties(f"{node}/mem_banks/0/properties",
-                    _memory_bank(HEAP_VRAM_PUBLIC, model.vram_bytes, model.memory_bits, model.memory_clock_mhz))
+                    _memory_bank(HEAP_VRAM_PUBLIC, device.vram_bytes, device.memory_bits, device.memory_mhz))
     tree.properties(f"{node}/io_links/0/properties", _link(number, 0))
-    for i, cache in enumerate(model.caches):
+    for i, (kind, type_) in enumerate(SHOWN_CACHES.items()):
+        cache = device.caches[kind]
         tree.properties(f"{node}/caches/{i}/properties", {
-            "processor_id_low": _simd_id_base(number), "level": cache.level, "size": cache.size_kb,
+            "processor_id_low": _simd_id_base(number), "level": CACHE_LEVELS[kind], "size": cache.size_kb,
             "cache_line_size": cache.line_bytes, "cache_lines_per_tag": 1, "association": 16, "latency": 1,
-            "type": cache.type_, "sibling_map": 1})
+            "type": type_, "sibling_map": 1})
 
 
 def _cpu_properties(gpus: int) -> Properties:
@@ -132,22 +137,23 @@ def _simd_id_base(number: int) -> int:
     return 0x80000000 + 0x1000 * number
 
 
-def _gpu_properties(model: Chip, slot: GpuSlot, number: int) -> Properties:
+def _gpu_properties(slot: GpuSlot, number: int) -> Properties:
+    model, device = slot.chip, slot.chip.device
     return {
-        "cpu_cores_count": 0, "simd_count": model.simd_count, "mem_banks_count": 1,
-        "caches_count": len(model.caches), "io_links_count": 1, "p2p_links_count": 0, "cpu_core_id_base": 0,
-        "simd_id_base": _simd_id_base(number), "max_waves_per_simd": model.waves_per_simd,
-        "lds_size_in_kb": model.lds_kb, "gds_size_in_kb": 0, "num_gws": model.num_gws,
-        "wave_front_size": model.wave_lanes, "array_count": model.arrays * model.xccs,
-        "simd_arrays_per_engine": model.arrays_per_engine, "cu_per_simd_array": model.cu_per_array,
-        "simd_per_cu": model.simd_per_cu, "max_slots_scratch_cu": model.scratch_slots_per_cu,
-        "gfx_target_version": model.gfx_target_version, "vendor_id": VENDOR_ID, "device_id": model.device_id,
+        "cpu_cores_count": 0, "simd_count": device.simds, "mem_banks_count": 1,
+        "caches_count": len(SHOWN_CACHES), "io_links_count": 1, "p2p_links_count": 0, "cpu_core_id_base": 0,
+        "simd_id_base": _simd_id_base(number), "max_waves_per_simd": device.wave_slots,
+        "lds_size_in_kb": device.lds_bytes >> 10, "gds_size_in_kb": 0, "num_gws": model.num_gws,
+        "wave_front_size": device.wave_lanes, "array_count": device.arrays * device.xccs,
+        "simd_arrays_per_engine": device.arrays_per_engine, "cu_per_simd_array": device.array_cus,
+        "simd_per_cu": device.simds_per_cu, "max_slots_scratch_cu": device.scratch_slots,
+        "gfx_target_version": device.gfx_target_version, "vendor_id": VENDOR_ID, "device_id": device.pci_device,
         "location_id": (2 + number) << 8, "domain": PCI_DOMAIN, "drm_render_minor": slot.render_minor,
         "hive_id": 0, "num_sdma_engines": model.sdma_engines, "num_sdma_xgmi_engines": 0,
         "num_sdma_queues_per_engine": model.sdma_queues_per_engine, "num_cp_queues": model.cp_queues,
-        "max_engine_clk_fcompute": model.engine_clock_mhz, "local_mem_size": 0, "fw_version": model.firmware,
+        "max_engine_clk_fcompute": device.engine_mhz, "local_mem_size": 0, "fw_version": model.firmware,
         "capability": CAP_WATCH_POINTS | CAP_DOORBELL_64BIT, "debug_prop": 0,
-        "sdma_fw_version": model.sdma_firmware, "unique_id": 0x5347_0000_0000 + number, "num_xcc": model.xccs,
+        "sdma_fw_version": model.sdma_firmware, "unique_id": 0x5347_0000_0000 + number, "num_xcc": device.xccs,
         "max_engine_clk_ccompute": 3000,
     }
 
@@ -167,23 +173,23 @@ def _system_memory_bytes() -> int:
 
 
 def _write_pci_device(tree: Tree, slot: GpuSlot, index: int) -> None:
-    bus, minor, model = index + 3, slot.render_minor, slot.chip
+    bus, minor, device = index + 3, slot.render_minor, slot.chip.device
     address = f"{PCI_DOMAIN:04x}:{bus:02x}:00.0"
     pci, render = f"{PCI_ROOT}/{address}", f"renderD{minor}"
     tree.device(f"/dev/dri/{render}", drm.DRM_MAJOR, minor)
     tree.redirect(f"/sys/dev/char/{drm.DRM_MAJOR}:{minor}")
-    for name, value in {"vendor": VENDOR_ID, "device": model.device_id, "subsystem_vendor": VENDOR_ID,
+    for name, value in {"vendor": VENDOR_ID, "device": device.pci_device, "subsystem_vendor": VENDOR_ID,
                         "subsystem_device": 0x0E0D, "class": 0x030000, "revision": 0}.items():
         width = 6 if name == "class" else 2 if name == "revision" else 4
         tree.file(f"{pci}/{name}", f"0x{value:0{width}x}\n")
-    tree.file(f"{pci}/uevent", f"DRIVER=amdgpu\nPCI_ID={VENDOR_ID:04X}:{model.device_id:04X}\n"
+    tree.file(f"{pci}/uevent", f"DRIVER=amdgpu\nPCI_ID={VENDOR_ID:04X}:{device.pci_device:04X}\n"
                                f"PCI_SLOT_NAME={address}\n")
-    tree.file(f"{pci}/mem_info_vram_total", f"{model.vram_bytes}\n")
+    tree.file(f"{pci}/mem_info_vram_total", f"{device.vram_bytes}\n")
     tree.file(f"{pci}/drm/{render}/dev", f"{drm.DRM_MAJOR}:{minor}\n")
     tree.link(f"{pci}/drm/{render}/device", pci)
     tree.link(f"/sys/class/drm/{render}", f"{pci}/drm/{render}")
     tree.link(f"/sys/dev/char/{drm.DRM_MAJOR}:{minor}", f"{pci}/drm/{render}")
-    for hwid, major, minor_version, revision in model.ip_versions:
+    for hwid, major, minor_version, revision in slot.chip.ip_versions:
         die = f"{pci}/ip_discovery/die/0/{hwid}/0"
         for name, number in {"major": major, "minor": minor_version, "revision": revision}.items():
             tree.file(f"{die}/{name}", f"{number}\n")

@@ -51,10 +51,12 @@ def test_links_name_both_ends(tree: tuple[Path, int]) -> None:
             assert (ends["node_to"] == 0) == (number != 0)
 
 
-def test_shader_arrays_divide_the_compute_units() -> None:
-    for chip in CHIPS.values():
-        assert chip.compute_units <= chip.arrays * chip.cu_per_array, chip.arch
-        assert chip.arrays % chip.arrays_per_engine == 0, chip.arch
+def test_topology_shows_the_device_profile(tree: tuple[Path, int]) -> None:
+    device = CHIPS["gfx1100"].device
+    shown = properties(nodes(tree[0])[1] / "properties")
+    assert shown["simd_count"] == shown["array_count"] * shown["cu_per_simd_array"] * shown["simd_per_cu"] == device.simds
+    assert shown["lds_size_in_kb"] << 10 == device.lds_bytes
+    assert shown["max_waves_per_simd"] == device.wave_slots
 
 
 def test_each_gpu_has_a_render_node_that_leads_to_its_pci_device(tree: tuple[Path, int]) -> None:
