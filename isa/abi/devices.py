@@ -151,7 +151,7 @@ _ROWS = (
         pci_device=0x7448, xccs=1, engines=6, arrays_per_engine=2, array_cus=8, compute_units=96, cus_per_wgp=2,
         simds_per_cu=2, wave_slots=16, barriers=16, vgprs=_RDNA_VGPRS, sgprs=_RDNA_SGPRS, lds_bytes=64 * KIB,
         lds_granule=1024, scratch_slots=32, vram_bytes=48 * GIB, engine_mhz=2495, memory_mhz=1125, memory_bits=384,
-        caches={"vector": Cache(16, 64, 1), "scalar": Cache(16, 64, 2), "instruction": Cache(32, 64, 2),
+        caches={"vector": Cache(32, 64, 1), "scalar": Cache(16, 64, 2), "instruction": Cache(32, 64, 2),
                 "L1": Cache(256, 128, 8), "L2": Cache(6144, 128, 96), "L3": Cache(98304, 64, 96)},
     ),
     Device(  # memory is the machine's own LPDDR5X-8000; how much of it is VRAM is a setting, 96 GiB of 128 the most
