@@ -119,6 +119,12 @@ def test_div_scale_scales_and_marks() -> None:
     assert div_scale(1.0, 2.0**127, 1.0) == (f32(1.0), 1)
     assert div_scale(2.0**-126, 1.0, 2.0**-126) == (f32(2.0**-62), 1)
     assert div_scale(2.0**127, 2.0**127, 2.0**100) == (f32(2.0**63), 0)
+    assert div_scale(2.0**127, 2.0**127, 1.0) == (f32(2.0**63), 1)
+
+
+def test_div_scale_of_a_tiny_numerator_scales_both() -> None:
+    assert div_scale(2.0**-110, 2.0**-50, 2.0**-110) == (f32(2.0**-46), 0)
+    assert div_scale(2.0**-50, 2.0**-50, 2.0**-110) == (f32(2.0**14), 0)
 
 
 def test_div_scale_denormal_denominator() -> None:
