@@ -88,14 +88,22 @@ class Stats:
 
 @dataclass(slots=True)
 class RunOptions:
-    """seed orders waves; max_wave_instructions is the budget of one launch (0: none);
-    cancelled is polled between quanta (client gone, queue destroyed); clock: when the launch starts (hwregs.py)."""
+    """How a launch is run (docs/emulator.md).
+
+    seed                    orders turns; 0 is dispatch order.
+    threads                 host threads that run workgroups (native tier).
+    max_wave_instructions   budget of one launch, 0 none.
+    cancelled               polled between turns (client gone, queue destroyed): the launch ends early.
+    clock                   when the launch starts (hwregs.py).
+    compute_units           how many of the device's it may use, 0 all: they bound what is resident at once.
+    """
 
     seed: int = 0
     threads: int = 1
     max_wave_instructions: int = 0
     cancelled: Callable[[], bool] = field(default=lambda: False)
     clock: int = 0
+    compute_units: int = 0
 
 
 class Executor(Protocol):

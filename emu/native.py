@@ -11,9 +11,8 @@ from __future__ import annotations
 import ctypes
 import threading
 from collections.abc import Sequence
-from dataclasses import dataclass
 
-from stuntgpu.emu import faults, hwregs, layout, state, stored
+from stuntgpu.emu import faults, hwregs, layout, occupancy, state, stored
 from stuntgpu.emu.cache import cache
 from stuntgpu.emu.faults import RESERVED, KernelFault
 from stuntgpu.emu.launch import Launch, RunOptions, Stats
@@ -21,11 +20,11 @@ from stuntgpu.emu.memory import EXECUTE, AddressSpace
 from stuntgpu.emu.native_abi import (
     MAX_VARIANTS,
     RUN_CODE,
+    RUN_DEADLOCK,
     RUN_DONE,
     RUN_FAULT,
     RUN_MODE,
     RUN_SLICE,
-    CLaunch,
     CProgram,
     CShared,
     CSpace,
@@ -34,6 +33,7 @@ from stuntgpu.emu.native_abi import (
     c_handlers,
     library,
 )
+from stuntgpu.emu.native_report import record_pc, waves_of
 from stuntgpu.emu.program import POOL_DWORDS, Fetch, Program
 from stuntgpu.emu.records import Template, Variant, assemble
 from stuntgpu.isa.abi.targets import SCRATCH_APERTURE
@@ -41,7 +41,8 @@ from stuntgpu.isa.disasm import disassemble
 
 QUANTUM = 20_000  # instructions a wave runs before the next gets its turn
 SLICE = 20_000_000  # instructions between looks at `cancelled`
-RESIDENT_WAVES = 2048  # at most, of a launch and thread
+SEEDED_WORKGROUPS = 16  # at least so many are kept going by each thread when a seed orders them
+UNLIMITED = (1 << 63) - 1  # instructions
 _PROGRAMS_PER_SIGNATURE = 8
 
 #: Bits of MODE that programs are compiled for.
@@ -134,13 +135,44 @@ def _fetch(space: AddressSpace, va: int, size: int) -> bytes:
     return ctypes.string_at(region.host + va - region.va, min(size, region.end - va))
 
 
-@dataclass
-class _Linked:
-    """A program as native code sees it, with what must stay alive."""
+class _Share:
+    """A thread's share of a launch: its C worker and what that points at, which no other thread changes.
 
-    c: CProgram
-    generation: int
-    variants: list[Variant]
+    variants    of the program in C, at most MAX_VARIANTS; generation: which state of the program they are of.
+    """
+
+    def __init__(self) -> None:
+        self.worker, self.program, self.space = CWorker(), CProgram(), CSpace()
+        self.worker.program, self.worker.space = ctypes.pointer(self.program), ctypes.pointer(self.space)
+        self.variants: list[Variant] = []
+        self.generation = self.space_generation = -1
+        self.kept: list[object] = []
+
+    def refresh_space(self, space: AddressSpace) -> bool:
+        """Show the regions as they are now. False: they have not changed."""
+        if self.space_generation == space.generation:
+            return False
+        self.space_generation = space.generation
+        regions = space.native()
+        self.kept.append(regions)
+        self.space.regions, self.space.count = ctypes.addressof(regions), len(regions)
+        return True
+
+    def clear(self, p: Program) -> None:
+        """Forget variants: their records stay valid, but a wave that leaves them asks again."""
+        self.variants.clear()
+        self.generation, self.program.n_variants = p.generation, 0
+
+    def add(self, p: Program, v: Variant) -> None:
+        self.variants.append(v)
+        c, n = self.program, len(self.variants)
+        c.places, c.n_places = ctypes.addressof(v.places), len(v.places)
+        c.n_records = v.n_records
+        c.pool, c.n_pool = ctypes.addressof(p.pool.words), p.pool.used
+        c.entry = v.template.starts[0]
+        c.variants[n - 1].mode, c.variants[n - 1].records = v.mode, v.address
+        c.n_variants = n
+        self.worker.launch.n_vgprs = max(self.worker.launch.n_vgprs, v.template.n_vgprs)
 
 
 class _Run:
@@ -152,17 +184,13 @@ class _Run:
         self.lib = library()
         self.mode = state.start_mode(native.row, launch) if init is None else state.effective_mode(native.row, init.mode)
         self.program = native.program(space, launch.entry, launch.wave_lanes, self.mode & MODE_MASK)
-        self.kept: list[object] = []
         self.made: list[Variant] = []  # every variant a wave of this launch may be in
         self.lock = threading.Lock()
-        self.linked: _Linked | None = None
+        self.shares: list[_Share] = []
         self.fault: KernelFault | None = None
-        self.shared = CShared(0, self._n_groups(), 0)
-        self.c_space = CSpace()
-        self.n_vgprs = 1
-        self.generation = -1
-        self.refresh_space()
-        self.link(self.mode)
+        self.shared = CShared(n_groups=self._n_groups())
+        self.shared.budget = options.max_wave_instructions or UNLIMITED
+        self.shared.bound = occupancy.resident_workgroups(native.arch, launch, options.compute_units)
 
     def fetch(self, pc: int, size: int) -> bytes:
         """Code by its place in the program."""
@@ -174,46 +202,42 @@ class _Run:
 
     # ------------------------------------------------------------ what native code sees
 
-    def refresh_space(self) -> None:
-        self.generation = self.space.generation
-        regions = self.space.native()
-        self.kept.append(regions)
-        self.c_space.regions = ctypes.addressof(regions)
-        self.c_space.count = len(self.space)
+    def link(self, share: _Share, mode: int) -> None:
+        """Make sure that the share has variants for `mode` and for the one that waves start in."""
+        p, bits = self.program, mode & MODE_MASK
+        variant = self.native.variant(p, bits, self.fetch)  # may find more of the program
+        if share.generation != p.generation or len(share.variants) == MAX_VARIANTS:
+            share.clear(p)
+            self.show(share, self.native.variant(p, self.mode & MODE_MASK, self.fetch))
+        self.show(share, variant)
 
-    def link(self, mode: int) -> CProgram:
-        """The program with a variant for `mode`; records of earlier variants stay valid."""
-        p = self.program
-        bits = mode & MODE_MASK
-        variant = self.native.variant(p, bits, self.fetch)
-        if self.linked is None or self.linked.generation != p.generation:
-            self.linked = _Linked(CProgram(), p.generation, [])
-        linked = self.linked
-        if all(v.mode != bits for v in linked.variants):
-            self.made.append(variant)
-            if len(linked.variants) == MAX_VARIANTS:
-                linked.variants.clear()
-            linked.variants.append(variant)
-            self._fill(linked, variant)
-        return linked.c
+    def show(self, share: _Share, v: Variant) -> None:
+        if all(v.mode != other.mode for other in share.variants):
+            self.made.append(v)
+            share.add(self.program, v)
 
-    def _fill(self, linked: _Linked, v: Variant) -> None:
-        c, n = linked.c, len(linked.variants)
-        self.n_vgprs = max(self.n_vgprs, v.template.n_vgprs)
-        c.places, c.n_places = ctypes.addressof(v.places), len(v.places)
-        c.n_records = v.n_records
-        c.pool, c.n_pool = ctypes.addressof(self.program.pool.words), self.program.pool.used
-        c.entry = v.template.starts[0]
-        c.variants[n - 1].mode, c.variants[n - 1].records = v.mode, v.address
-        c.n_variants = n
-
-    def worker(self, number: int) -> CWorker:
-        launch, rsrc2 = self.launch, state.Rsrc2.of(self.launch.rsrc2)
-        assert self.linked is not None
-        k = CWorker()
-        k.program, k.space = ctypes.pointer(self.linked.c), ctypes.pointer(self.c_space)
+    def share(self, number: int) -> _Share:
+        """A new share, ready to run."""
+        share = _Share()
+        self.shares.append(share)
+        k, n_groups = share.worker, self.shared.n_groups or 1
+        self._describe_launch(share)
         k.shared = ctypes.pointer(self.shared)
-        c = k.launch
+        k.wave_bytes = layout.pool(self.launch.wave_lanes) + 4 * POOL_DWORDS
+        k.waves_per_group = state.waves_per_workgroup(self.launch)
+        k.max_slots = min(n_groups, self.shared.bound)
+        k.wanted = min(SEEDED_WORKGROUPS, k.max_slots) if self.options.seed else 1
+        k.quantum, k.slice = QUANTUM, SLICE
+        k.random = _seeded(self.options.seed, number)
+        k.mode_mask = MODE_MASK
+        k.budget = self.shared.budget if self.shared.n_workers == 1 else 0
+        share.refresh_space(self.space)
+        self.link(share, self.mode)
+        return share
+
+    def _describe_launch(self, share: _Share) -> None:
+        launch, rsrc2 = self.launch, state.Rsrc2.of(self.launch.rsrc2)
+        c = share.worker.launch
         c.code, c.lanes, c.mode = launch.entry, launch.wave_lanes, self.mode
         c.grid[:], c.workgroup[:] = launch.grid, launch.workgroup
         c.groups[:], c.start[:] = state.workgroup_counts(launch), launch.start
@@ -221,25 +245,17 @@ class _Run:
         c.n_user, c.id_bits = rsrc2.user_sgprs, rsrc2.id_x | rsrc2.id_y << 1 | rsrc2.id_z << 2
         c.user[: len(user)] = user
         c.info_bit, c.item_ids = rsrc2.workgroup_info, rsrc2.workitem_ids
-        self._surroundings(c)
-        c.n_vgprs = self.n_vgprs
+        self._surroundings(share)
         c.lds_bytes, c.scratch_va, c.scratch_wave_bytes = launch.lds_bytes, launch.scratch_va, launch.scratch_wave_bytes
-        k.wave_bytes = layout.pool(launch.wave_lanes) + 4 * POOL_DWORDS
-        k.waves_per_group = state.waves_per_workgroup(launch)
-        k.max_slots = max(1, min(self.shared.n_groups or 1, RESIDENT_WAVES // k.waves_per_group))
-        k.quantum, k.slice = QUANTUM, SLICE
-        k.budget = self.options.max_wave_instructions or -1
-        k.random = _seeded(self.options.seed, number)
-        k.mode_mask = MODE_MASK
-        return k
 
-    def _surroundings(self, c: CLaunch) -> None:
+    def _surroundings(self, share: _Share) -> None:
         """Columns of the arch, hardware registers, and where waves run."""
+        c = share.worker.launch
         launch, row, s = self.launch, self.native.row, self.native.row.shape
         c.ids_in_ttmp, c.info_has_wave = row.ids_in_ttmp, row.info_has_wave
         c.flat_scratch = max(0, row.flat_scratch)
         table = hwregs.native_table(row.hwregs, hwregs.Facts.of(launch))
-        self.kept.append(table)
+        share.kept.append(table)
         c.hwregs, c.clock, c.dispatch_id = ctypes.addressof(table), self.options.clock, launch.dispatch_id & 0xFFFF_FFFF
         c.xccs, c.units, c.ses, c.sas, c.simds, c.slots = s.xccs, s.units, s.ses, s.sas, s.simds, s.slots
         c.splits = s.pairs and state.in_one_cu(launch)
@@ -247,102 +263,127 @@ class _Run:
     # ------------------------------------------------------------ running
 
     def run(self) -> Stats:
-        n = max(1, min(self.options.threads, self.shared.n_groups))
-        if n == 1:
-            workers = [self.drive(self.worker(0))]
-        else:
-            from concurrent.futures import ThreadPoolExecutor
+        n = max(1, min(self.options.threads, self.shared.n_groups, self.shared.bound))
+        self.shared.n_workers = n
+        shares = [self.share(i) for i in range(n)]
+        try:
+            if n == 1:
+                self.loop(shares[0])
+            else:
+                from concurrent.futures import ThreadPoolExecutor
 
-            with ThreadPoolExecutor(n) as pool:
-                workers = list(pool.map(self.drive, [self.worker(i) for i in range(n)]))
+                with ThreadPoolExecutor(n) as pool:
+                    list(pool.map(self.loop, shares))
+            self.raise_fault()
+        finally:
+            self.release()
         stats = Stats(kernels=1)
-        for k in workers:
+        for k in (share.worker for share in shares):
             stats.add(Stats(0, k.n_workgroups, k.n_waves, k.instructions, k.latest))
-        if self.fault is not None:
-            raise self.fault
         return stats
 
     def run_single(self, init: state.WaveInit) -> state.WaveFinal:
-        self.shared.n_groups = 0
-        k = self.worker(0)
-        pointer = self.lib.sg_single(ctypes.byref(k))
-        if not pointer:
-            raise MemoryError("no memory for a wave")
-        w = pointer.contents
-        vgprs = _vgprs(w)
-        _write_init(self.native.row, w, vgprs, init)
+        self.shared.n_groups, self.shared.n_workers = 0, 1
+        share = self.share(0)
         try:
-            self.loop(k)
-            if self.fault is not None:
-                raise self.fault
+            pointer = self.lib.sg_single(ctypes.byref(share.worker))
+            if not pointer:
+                raise MemoryError("no memory for a wave")
+            w = pointer.contents
+            vgprs = _vgprs(w)
+            _write_init(self.native.row, w, vgprs, init)
+            self.loop(share)
+            self.raise_fault()
             return _read_final(self.native.row, w, vgprs)
         finally:
-            self.lib.sg_release(ctypes.byref(k))
+            self.release()
 
-    def drive(self, k: CWorker) -> CWorker:
+    def release(self) -> None:
+        for share in self.shares:
+            self.lib.sg_release(ctypes.byref(share.worker))
+
+    def raise_fault(self) -> None:
+        """Once all threads have stopped: the fault of the launch, with its waves where they matter."""
+        if self.fault is None:
+            return
+        if self.fault.kind in ("deadlock", "budget exceeded"):
+            self.program.decoded(self.fetch)
+            waves = waves_of(self.program, [share.worker for share in self.shares])
+            if self.fault.kind == "deadlock":
+                raise faults.deadlock(self.launch.name, waves)
+            self.fault.waves = waves
+        raise self.fault
+
+    def loop(self, share: _Share) -> None:
+        """Run a share to its end. Whatever goes wrong stops the others."""
         try:
-            self.loop(k)
-        finally:
-            self.lib.sg_release(ctypes.byref(k))
-        return k
+            while (why := self.lib.sg_run(ctypes.byref(share.worker))) != RUN_DONE and self.serve(share, why):
+                pass
+        except BaseException:
+            self.shared.stop = 1
+            raise
 
-    def loop(self, k: CWorker) -> None:
-        while True:
-            why = self.lib.sg_run(ctypes.byref(k))
-            if why == RUN_DONE:
-                return
-            if not self.serve(k, why):
-                self.shared.stop = 1
-                return
-
-    def serve(self, k: CWorker, why: int) -> bool:
+    def serve(self, share: _Share, why: int) -> bool:
         """What the C core asks for. False: stop the launch."""
         with self.lock:
-            if why == RUN_SLICE:
-                k.slice = SLICE
-                self.refresh_space()
-                self.lib.sg_forget(ctypes.byref(k))
-                return not self.options.cancelled()
+            if why == RUN_SLICE and not self.options.cancelled():
+                share.worker.slice = SLICE
+                self.look_again(share)
+                return True
             if why in (RUN_CODE, RUN_MODE):
-                self.resume(k, why)
+                self.resume(share, why)
                 return True
-            if why == RUN_FAULT and self.was_mapped_since(k):
+            if why == RUN_FAULT and self.was_mapped_since(share):
                 return True
-            if self.fault is None:
-                self.fault = self.report(k.subject.contents) if why == RUN_FAULT else KernelFault(
-                    "out of memory", self.launch.name, detail="the host has no memory for another workgroup")
+            self.shared.stop = 1
+            if self.fault is None and why != RUN_SLICE:
+                self.fault = self.failure(share, why)
             return False
 
-    def was_mapped_since(self, k: CWorker) -> bool:
+    def look_again(self, share: _Share) -> bool:
+        """Show the share the regions there are now. False: nothing has changed."""
+        if not share.refresh_space(self.space):
+            return False
+        self.lib.sg_forget(ctypes.byref(share.worker))
+        return True
+
+    def was_mapped_since(self, share: _Share) -> bool:
         """A page fault by a table that is out of date: look again and repeat the instruction."""
-        w = k.subject.contents
-        if w.fault_kind != layout.FAULT_PAGE or self.generation == self.space.generation:
+        w = share.worker.subject.contents
+        if w.fault_kind != layout.FAULT_PAGE:
             return False
         if w.fault_access == layout.ACCESS_ATOMIC:
             return False  # lanes before the faulting one have acted; that cannot be repeated
-        self.refresh_space()
-        self.lib.sg_forget(ctypes.byref(k))
+        if not self.look_again(share):
+            return False
         w.fault_kind = 0
         w.executed -= 1
-        k.instructions -= 1
+        share.worker.instructions -= 1
+        share.worker.budget += 1
         return True
 
-    def resume(self, k: CWorker, why: int) -> None:
+    def resume(self, share: _Share, why: int) -> None:
         """Point the wave at the record of its PC, in the program of its mode."""
-        w = k.subject.contents
-        pc = faults.offset(w.pc, w.code) if why == RUN_CODE else _record_pc(w.next)
+        w = share.worker.subject.contents
+        pc = faults.offset(w.pc, w.code) if why == RUN_CODE else record_pc(w.next)
         self.native.extend(self.program, pc, self.fetch)
-        k.program = ctypes.pointer(self.link(w.mode))
-        self.lib.sg_refresh(ctypes.byref(k))
-        k.launch.n_vgprs = self.n_vgprs
-        assert self.linked is not None
-        variant = next(v for v in self.linked.variants if v.mode == w.mode & MODE_MASK)
+        self.link(share, w.mode)
+        self.lib.sg_refresh(ctypes.byref(share.worker))
+        variant = next(v for v in share.variants if v.mode == w.mode & MODE_MASK)
         w.next = variant.address_of(pc)
 
     # ------------------------------------------------------------ faults
 
+    def failure(self, share: _Share, why: int) -> KernelFault:
+        """Why the launch ends; of a deadlock the kind only, since other threads may still be about to see it."""
+        if why == RUN_DEADLOCK:
+            return KernelFault("deadlock", self.launch.name)
+        if why == RUN_FAULT:
+            return self.report(share.worker.subject.contents)
+        return KernelFault("out of memory", self.launch.name, detail="the host has no memory for another workgroup")
+
     def report(self, w: CWave) -> KernelFault:
-        pc = _record_pc(w.next)
+        pc = record_pc(w.next)
         self.program.decoded(self.fetch)
         code = self.program.code.get(pc)
         text = "" if code is None or code.inst is None else disassemble(code.inst, w.code + pc)
@@ -374,8 +415,6 @@ def _describe(run: _Run, fault: KernelFault, w: CWave, pc: int) -> None:
         case layout.FAULT_BUDGET:
             limit = run.options.max_wave_instructions
             fault.kind, fault.detail = "budget exceeded", f"the launch executed {limit} wave-instructions"
-        case layout.FAULT_DEADLOCK:
-            fault.kind, fault.detail = "deadlock", "no wave of the workgroup can run"
         case _:
             _describe_unmodelled(run, fault, w, pc)
 
@@ -391,10 +430,6 @@ def _describe_unmodelled(run: _Run, fault: KernelFault, w: CWave, pc: int) -> No
         found = [str(hwregs.unmodelled(run.native.arch, run.native.row.hwregs, w.fault_argument))]
     fault.kind = "unmodelled instruction"
     fault.detail = found[0] if found else f"{run.native.arch}: operand values of this instruction (emu/native)"
-
-
-def _record_pc(address: int) -> int:
-    return ctypes.c_int64.from_address(address + layout.R_PC).value
 
 
 def _seeded(seed: int, number: int) -> int:

@@ -16,7 +16,11 @@ from stuntgpu.emu.memory import CRegion
 LIBRARY = "libstuntgpu_emu.so"
 MAX_VARIANTS = 32
 
-RUN_DONE, RUN_SLICE, RUN_CODE, RUN_MODE, RUN_FAULT, RUN_MEMORY = range(6)
+RUN_DONE, RUN_SLICE, RUN_CODE, RUN_MODE, RUN_FAULT, RUN_MEMORY, RUN_DEADLOCK = range(7)
+
+#: Wave.state, and Slot.state of memory nobody uses.
+WAVE_READY, WAVE_AT_BARRIER, WAVE_ENDED, WAVE_HALTED, WAVE_AT_SPLIT, WAVE_ASLEEP, WAVE_POLLING = range(7)
+SLOT_FREE = 0
 
 C_HANDLERS = (
     "sg_op_endpgm", "sg_op_halt", "sg_op_barrier", "sg_op_barrier_wait", "sg_op_yield", "sg_op_illegal", "sg_op_unmodelled",
@@ -43,7 +47,10 @@ class CProgram(ctypes.Structure):
 
 
 class CShared(ctypes.Structure):
-    _fields_ = (("next_group", c_uint64), ("n_groups", c_uint64), ("stop", c_uint32))
+    _fields_ = (
+        ("next_group", c_uint64), ("n_groups", c_uint64), ("stop", c_uint32), ("n_workers", c_uint32), ("bound", c_uint64),
+        ("ended", c_uint64), ("blocked", c_uint64), ("budget", c_int64),
+    )
 
 
 class CLaunch(ctypes.Structure):
@@ -76,13 +83,26 @@ class CWave(ctypes.Structure):
     )
 
 
+class CSlot(ctypes.Structure):
+    _fields_ = (("memory", c_void_p), ("n_waves", c_uint32), ("n_ended", c_uint32), ("state", c_uint32), ("index", c_uint32))
+
+
+class CCursor(ctypes.Structure):
+    _fields_ = (
+        ("slot", c_uint64), ("wave", c_uint32), ("tired", c_uint32), ("in_group", c_uint32), ("in_turn", c_uint32), ("polls", c_uint32), ("pad", c_uint32),
+        ("group_left", c_int64), ("turn_left", c_int64), ("leg", c_int64),
+    )
+
+
 class CWorker(ctypes.Structure):
     _fields_ = (
         ("program", ctypes.POINTER(CProgram)), ("space", ctypes.POINTER(CSpace)), ("shared", ctypes.POINTER(CShared)),
         ("launch", CLaunch), ("wave_bytes", c_uint64), ("waves_per_group", c_uint64), ("max_slots", c_uint64),
-        ("quantum", c_int64), ("slice", c_int64), ("budget", c_int64), ("random", c_uint64), ("mode_mask", c_uint64),
+        ("wanted", c_uint64), ("quantum", c_int64), ("slice", c_int64), ("budget", c_int64), ("random", c_uint64), ("mode_mask", c_uint64),
         ("instructions", c_uint64), ("n_waves", c_uint64), ("n_workgroups", c_uint64), ("latest", c_uint64),
-        ("subject", ctypes.POINTER(CWave)), ("slots", c_void_p), ("n_slots", c_uint64),
+        ("subject", ctypes.POINTER(CWave)), ("live", ctypes.POINTER(ctypes.POINTER(CSlot))), ("n_live", c_uint64),
+        ("slots", c_void_p), ("spare", c_void_p), ("order", c_void_p), ("n_slots", c_uint64), ("n_spare", c_uint64),
+        ("n_active", c_uint64), ("n_ended", c_uint64), ("n_busy", c_uint64), ("at", CCursor),
     )
 
 

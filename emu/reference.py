@@ -1,7 +1,9 @@
 """The reference executor: waves, barriers and a fair schedule around the interpreter.
 
-A few workgroups are resident at a time; their waves take turns of `QUANTUM` instructions in an order
-that is a function of the seed. A wave gives up its turn early at a barrier, at S_SLEEP and at its end.
+The waves of a few workgroups take turns of `QUANTUM` instructions, in dispatch order or in one that is a function
+of the seed. A wave gives up its turn early at a barrier, at S_SLEEP and at its end. A round in which no workgroup
+ended may mean that they wait for one that has not started: from then on twice as many are kept going, up to what
+the device holds (docs/emulator.md).
 
 Errors:  KernelFault (what the kernel did), Unmodelled (what is not built).
 """
@@ -11,18 +13,19 @@ from __future__ import annotations
 import random
 from collections.abc import Iterator, Sequence
 
-from stuntgpu.emu import state, wave_hwregs
-from stuntgpu.emu.faults import RESERVED, KernelFault
+from stuntgpu.emu import faults, occupancy, state, wave_hwregs
+from stuntgpu.emu.faults import RESERVED, KernelFault, WaveReport
 from stuntgpu.emu.launch import Launch, RunOptions, Stats
 from stuntgpu.emu.memory import EXECUTE, AddressSpace
 from stuntgpu.emu.step import Step, build
 from stuntgpu.emu.wave import WORKGROUP_BARRIERS, Group, Wave
 from stuntgpu.isa.decode import DecodeError, decode
+from stuntgpu.isa.disasm import disassemble
 from stuntgpu.isa.errors import Unmodelled
 from stuntgpu.isa.inst import Inst
 
 QUANTUM = 64  # instructions of one turn
-RESIDENT = 16  # workgroups that run at the same time
+WORKGROUPS = 16  # kept going at first
 LONGEST_INSTRUCTION = 16  # bytes fetched at once; no encoding is longer
 
 #: S_TRAP ids that ask for a debugger: without one the wave goes on.
@@ -50,13 +53,7 @@ class Reference:
         group = Group(bytearray(lds_bytes), entry=code_va, launch=launch)
         wave = Wave(self.row, space, group, 0, lanes, init, code_va, scratch_va, scratch_wave_bytes)
         group.waves.append(wave)
-        while not wave.done:
-            if budget and wave.executed >= budget:
-                raise wave.fault("budget exceeded", detail=f"the launch executed {budget} wave-instructions")
-            self.step(wave)
-            wave.at_barrier, wave.waits_for, wave.yields = False, None, False
-            if wave.halted:
-                raise wave.fault("deadlock", detail="the only wave is halted")
+        _Run(self, space, launch, RunOptions(max_wave_instructions=budget), [group]).run()
         return wave.final()
 
     def step(self, w: Wave) -> None:
@@ -92,6 +89,13 @@ class Reference:
         w.inst = step.inst
         return step
 
+    def instruction(self, w: Wave) -> Inst | None:
+        """The instruction at the wave's PC; None when there is none."""
+        try:
+            return self._fetch(w).inst
+        except KernelFault:
+            return None
+
     def _indexed(self, w: Wave, inst: Inst) -> Step:
         """The instruction with the VGPR numbers that M0 makes of its own."""
         key = inst, w.sgprs[self.row.m0] & 0xF0FF
@@ -114,32 +118,49 @@ class Reference:
 
 
 class _Run:
-    """One launch."""
+    """One launch, or the one workgroup that `resident` holds already.
 
-    def __init__(self, reference: Reference, space: AddressSpace, launch: Launch, options: RunOptions) -> None:
+    resident   workgroups that started and have not all ended, in dispatch order.
+    wanted     how many are kept going.
+    """
+
+    def __init__(self, reference: Reference, space: AddressSpace, launch: Launch, options: RunOptions,
+                 resident: Sequence[Group] = ()) -> None:
         self.reference, self.space, self.launch, self.options = reference, space, launch, options
         self.random = random.Random(options.seed)
         self.stats = Stats(kernels=1)
-        self.pending: Iterator[state.Workgroup] = state.workgroups(launch)
-        self.resident: list[Group] = []
+        self.resident = list(resident)
+        self.pending: Iterator[state.Workgroup] = iter(()) if resident else state.workgroups(launch)
+        self.bound = occupancy.resident_workgroups(reference.arch, launch, options.compute_units)
+        self.wanted = min(WORKGROUPS, self.bound)
 
     def run(self) -> Stats:
         self._admit()
         while self.resident:
-            if self.options.cancelled():
+            running = [w for g in self.resident for w in g.waves if w.can_run]
+            if not running:
+                raise faults.deadlock(self.launch.name, self._report())
+            before = self._settled()
+            if not self._round(running):
                 break
-            if not self._round():
-                raise self._deadlock()
-            self._retire()
+            if self._settled() == before:
+                self.wanted = min(2 * self.wanted, self.bound)
+            self.resident = [g for g in self.resident if not all(w.done for w in g.waves)]
             self._admit()
         return self.stats
 
+    def _settled(self) -> int:
+        """Workgroups that started and need no more turns."""
+        return self.stats.workgroups - sum(any(w.can_run for w in g.waves) for g in self.resident)
+
     def _admit(self) -> None:
-        while len(self.resident) < RESIDENT:
+        active = sum(any(w.can_run for w in g.waves) for g in self.resident)
+        while active < self.wanted and len(self.resident) < self.bound:
             group = next(self.pending, None)
             if group is None:
                 return
             self.resident.append(self._start(group))
+            active += 1
 
     def _start(self, workgroup: state.Workgroup) -> Group:
         launch = self.launch
@@ -154,35 +175,56 @@ class _Run:
         self.stats.waves += len(group.waves)
         return group
 
-    def _round(self) -> bool:
-        """One turn for every wave that can run; False when none can."""
-        runnable = [w for g in self.resident for w in g.waves if not (w.done or w.at_barrier or w.halted)]
-        self.random.shuffle(runnable)
-        for wave in runnable:
+    def _round(self, running: list[Wave]) -> bool:
+        """One turn for every wave that can run; False when the launch was cancelled."""
+        if self.options.seed:
+            self.random.shuffle(running)
+        for wave in running:
+            if self.options.cancelled():
+                return False
             self._turn(wave)
             _release_barrier(wave.group)
-        return bool(runnable)
+        return True
 
     def _turn(self, w: Wave) -> None:
-        w.yields = False
+        w.yields = w.asleep = False
         limit = self.options.max_wave_instructions
         for _ in range(QUANTUM):
             if limit and self.stats.wave_instructions >= limit:
-                raise w.fault("budget exceeded", detail=f"the launch executed {limit} wave-instructions")
+                raise self._spent(w)
             self.reference.step(w)
             self.stats.wave_instructions += 1
             if w.yields:
                 self.stats.clock = max(self.stats.clock, wave_hwregs.time(w))
                 return
 
-    def _retire(self) -> None:
-        self.resident = [g for g in self.resident if not all(w.done for w in g.waves)]
+    def _spent(self, w: Wave) -> KernelFault:
+        w.inst = self.reference.instruction(w)
+        limit = self.options.max_wave_instructions
+        fault = w.fault("budget exceeded", detail=f"the launch executed {limit} wave-instructions")
+        fault.waves = self._report()
+        return fault
 
-    def _deadlock(self) -> KernelFault:
-        waves = [w for g in self.resident for w in g.waves if not w.done]
-        lines = [f"workgroup {w.group.id} wave {w.number} at +0x{w.pc - w.group.entry:x}: "
-                 f"{'halted' if w.halted else 'waits at the barrier'}" for w in waves]
-        return waves[0].fault("deadlock", detail="no wave can run:\n    " + "\n    ".join(lines[:16]))
+    def _report(self) -> tuple[WaveReport, ...]:
+        """Where every resident wave is: in the instruction it waits in, or before the next one."""
+        return tuple(self._wave_report(w) for g in self.resident for w in g.waves if not w.done)
+
+    def _wave_report(self, w: Wave) -> WaveReport:
+        what = _state_of(w)
+        inst = self.reference.instruction(w) if what == faults.RUNNING else w.inst
+        pc = w.pc - (0 if what == faults.RUNNING or inst is None else inst.size)
+        text = "" if inst is None else disassemble(inst, pc)
+        return WaveReport(w.group.id, w.number, pc, faults.offset(pc, w.group.entry), text, what)
+
+
+def _state_of(w: Wave) -> str:
+    if w.halted:
+        return faults.HALTED
+    if not w.at_barrier:
+        return faults.SLEEPING if w.asleep else faults.RUNNING
+    if w.waits_for is None:
+        return faults.AT_BARRIER
+    return faults.split_barrier(-w.waits_for if w.waits_for else w.named or 0)
 
 
 def _release_barrier(group: Group) -> None:
@@ -239,7 +281,7 @@ def _barrier_leave(w: Wave, args: object) -> None:
 
 def _sleep(w: Wave, args: object) -> None:
     w.late += SLEEP_CYCLES * (w.inst.fields.get("SIMM16", 0) & LONGEST_SLEEP) if w.inst else 0
-    w.yields = True
+    w.yields = w.asleep = True
 
 
 def _priority(w: Wave, args: Sequence[int]) -> None:

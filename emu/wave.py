@@ -98,7 +98,7 @@ class Wave:
     accesses  buffer instructions: lane -> where its ADDR lies and what of it is in range.
     typed     typed buffer instructions: the format and which channels the places get.
     inst      the current instruction, for reports.
-    yields    give up the rest of the quantum.
+    yields    give up the rest of the quantum; asleep: because of S_SLEEP.
     named     the named barrier it joined; complete: bits of barriers that are; waits_for: the bit it sleeps for;
               passes: times at which those of `complete` were.
     late      the wave's time less the instructions it executed (see hwregs.py).
@@ -115,7 +115,7 @@ class Wave:
         self.scc, self.pc = init.scc, pc
         self.inst: Inst | None = None
         self.scratch_va, self.scratch_wave_bytes = scratch_va, scratch_wave_bytes
-        self.done = self.at_barrier = self.halted = self.yields = False
+        self.done = self.at_barrier = self.halted = self.yields = self.asleep = False
         self.named: int | None = None
         self.complete = 0
         self.waits_for: int | None = None
@@ -173,6 +173,11 @@ class Wave:
     @property
     def vccz(self) -> int:
         return int(self.mask(state.VCC_LO) == 0)
+
+    @property
+    def can_run(self) -> bool:
+        """It would use a turn."""
+        return not (self.done or self.at_barrier or self.halted)
 
     @property
     def active(self) -> list[int]:
