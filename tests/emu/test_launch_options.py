@@ -81,17 +81,18 @@ def test_ids_in_one_and_two_dimensions(arch: str, lanes: int, tier: str) -> None
 @pytest.mark.parametrize("arch", ARCH)
 def test_pointers_show_packet_queue_and_arguments(arch: str, tier: str) -> None:
     kernel = module("launch.hip", arch, tier, "-mcode-object-version=4")["pointers"]
-    assert kernel.info.descriptor.properties.dispatch_ptr and kernel.info.descriptor.properties.queue_ptr
+    properties = kernel.info.descriptor.properties
+    assert (properties.dispatch_ptr, properties.queue_ptr) == (True, True)
     out, mark = np.zeros(80, np.uint32), np.uint64(0x1234_5678_9ABC_DEF0)
     kernel(out, mark, grid=(96, 1, 1), workgroup=(64, 1, 1), shared=100)
     assert out[:4].tobytes()[8:] == mark.tobytes()
     packet = KernelDispatchPacket.unpack(out[4:20].tobytes())
     assert (packet.workgroup, packet.grid, packet.dimensions) == ((64, 1, 1), (96, 1, 1), 1)
-    assert packet.kernel_object == kernel.descriptor_va and packet.group_segment_size == 100
+    assert (packet.kernel_object, packet.group_segment_size) == (kernel.descriptor_va, 100)
     assert packet.private_segment_size == kernel.info.descriptor.private_segment_size
     assert packet.kernarg_address != 0
     queue = HsaQueue.unpack(out[20:].tobytes().ljust(HsaQueue.SIZE_BYTES, b"\0"))
-    assert queue.group_aperture_hi == LDS_APERTURE >> 32 and queue.private_aperture_hi == SCRATCH_APERTURE >> 32
+    assert (queue.group_aperture_hi, queue.private_aperture_hi) == (LDS_APERTURE >> 32, SCRATCH_APERTURE >> 32)
 
 
 @tiers

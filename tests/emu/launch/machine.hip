@@ -9,7 +9,7 @@ typedef unsigned long u64;
 #define SET(id, low, bits, value) __builtin_amdgcn_s_setreg((((bits) - 1) << 11) | ((low) << 6) | (id), value)
 #define WAVE (TX / __builtin_amdgcn_wavefrontsize())
 #define FIRST (TX % __builtin_amdgcn_wavefrontsize() == 0)
-static __attribute__((shared)) u32 block[100];
+static __attribute__((shared)) volatile u32 block[100];
 
 #if defined(__GFX9__)
 #define TIME() __builtin_amdgcn_s_memtime()
