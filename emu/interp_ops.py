@@ -184,6 +184,10 @@ def _tests(f: sf.Format) -> dict[str, FloatFunction]:
     }
 
 
+def _fma_scaled(f: sf.Format) -> FloatFunction:
+    return lambda a, b, c, d, m: sf.fma_scaled(f, a, b, c, d, getattr(m, f.name))
+
+
 def _with_integers(f: sf.Format) -> dict[str, FloatFunction]:
     out: dict[str, FloatFunction] = {}
     for name in ("i16", "u16", "i32", "u32", "i64", "u64"):
@@ -231,6 +235,8 @@ def _float_functions() -> dict[str, FloatFunction]:
     for f in (sf.F16, sf.F32):
         out[f"{f.name}_to_snorm16"] = _norm(f, 32767, True)
         out[f"{f.name}_to_unorm16"] = _norm(f, 65535, False)
+    for f in (sf.F32, sf.F64):
+        out[f"fma_scaled.{f.name}"] = _fma_scaled(f)
     out["f32_to_u8"] = _to_int(sf.F32, 8, False)
     out["trig_preop.f64"] = lambda a, b, m: trig_preop(a, b)
     return out

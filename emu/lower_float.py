@@ -361,7 +361,7 @@ def ldexp(f: Float) -> Lower:
     def lower(e: Emitter, n: Op, args: list[Value]) -> Value:
         x = flush_in(e, f, args[0])
         rnd = rounding(e, n, f)
-        r = _ldexp_f64(e, x, args[1], rnd) if f is F64 else _ldexp_by_f64(e, f, x, args[1], rnd)
+        r = ldexp_by_integers(e, F64, x, args[1], rnd) if f is F64 else _ldexp_by_f64(e, f, x, args[1], rnd)
         return settle(e, f, r, (x,))
 
     return lower
@@ -380,20 +380,56 @@ def _ldexp_by_f64(e: Emitter, f: Float, x: Value, by: Value, rnd: str) -> Value:
     return narrow(e, F64, f, native(e, F64, "fmul", (widen(e, f, F64, x), power)), rnd)
 
 
-def _ldexp_f64(e: Emitter, x: Value, by: Value, rnd: str) -> Value:
-    w = 64
-    mag = magnitude(e, F64, x)
+def ldexp_by_integers(e: Emitter, f: Float, x: Value, by: Value, rnd: str) -> Value:
+    w = f.width
+    mag = magnitude(e, f, x)
     sign = e.icmp("slt", x, e.const(0, w))
-    field = e.bin("lshr", mag, e.const(F64.man, w))
-    lead = e.bin("sub", e.intrinsic("ctlz", w, mag, extra=(("i1", "false"),)), e.const(F64.exp, w))
+    field = e.bin("lshr", mag, e.const(f.man, w))
+    lead = e.bin("sub", e.intrinsic("ctlz", w, mag, extra=(("i1", "false"),)), e.const(f.exp, w))
     tiny = e.icmp("eq", field, e.const(0, w))
-    frac = e.bin("and", mag, e.const((1 << F64.man) - 1, w))
-    sig = e.select(tiny, shift(e, "shl", mag, lead), e.bin("or", frac, e.const(1 << F64.man, w)))
+    frac = e.bin("and", mag, e.const((1 << f.man) - 1, w))
+    sig = e.select(tiny, shift(e, "shl", mag, lead), e.bin("or", frac, e.const(1 << f.man, w)))
     expo = e.select(tiny, e.bin("sub", e.const(1, w), lead), field)
     expo = e.bin("add", expo, e.sext(clamp_signed(e, by, -5000, 5000), w))
-    bits = round_pack(e, F64, rnd, sign, expo, sig, 0)
-    stays = e.bin("or", e.icmp("eq", mag, e.const(0, w)), e.icmp("uge", mag, e.const(F64.inf, w)))
-    return e.select(stays, x, e.bin("or", bits, e.bin("and", x, e.const(F64.sign, w))))
+    bits = round_pack(e, f, rnd, sign, expo, sig, 0)
+    stays = e.bin("or", e.icmp("eq", mag, e.const(0, w)), e.icmp("uge", mag, e.const(f.inf, w)))
+    return e.select(stays, x, e.bin("or", bits, e.bin("and", x, e.const(f.sign, w))))
+
+
+def fma_scaled(f: Float) -> Lower:
+    """Scaling up, the rounded sum is scaled; down, the sum cut off is rounded with what was lost as a sticky bit.
+    No other operation here may round: LLVM could move it to where the processor's mode is another."""
+    def lower(e: Emitter, n: Op, args: list[Value]) -> Value:
+        a, by = [flush_in(e, f, x) for x in args[:3]], args[3]
+        rnd = rounding(e, n, f)
+        plain = _constrained(e, f, "fma", [e.as_float(f, x) for x in a], rnd)
+        down = _fma_scaled_down(e, f, a, by, rnd, plain)
+        up = ldexp_by_integers(e, f, plain, by, rnd)
+        return settle(e, f, e.select(e.icmp("slt", by, e.const(0, 32)), down, up), a)
+
+    return lower
+
+
+def _fma_scaled_down(e: Emitter, f: Float, args: Sequence[Value], by: Value, rnd: str, plain: Value) -> Value:
+    """`by` below 0. plain: the sum rounded, which stays where it is zero exactly, infinite or no number."""
+    w = f.width
+    zero, inf = e.const(0, w), e.const(f.inf, w)
+    cut, least, most = (native(e, f, "fma", args, way) for way in ("rtz", "rdn", "rup"))
+    both = e.bin("or", magnitude(e, f, least), magnitude(e, f, most))
+    inexact = e.bin("and", e.icmp("ne", least, most), e.icmp("ne", both, zero))
+    mag, sign = magnitude(e, f, cut), e.icmp("slt", cut, zero)
+    field = e.bin("lshr", mag, e.const(f.man, w))
+    tiny = e.icmp("eq", field, zero)
+    frac = e.bin("and", mag, e.const((1 << f.man) - 1, w))
+    sig = e.bin("or", frac, e.select(tiny, zero, e.const(1 << f.man, w)))
+    sig = e.bin("or", e.bin("shl", sig, e.const(2, w)), e.zext(inexact, w))
+    expo = e.bin("add", e.select(tiny, e.const(1, w), field), e.sext(clamp_signed(e, by, -5000, 0), w))
+    over = e.bin("and", inexact, e.icmp("eq", mag, e.const(f.inf - 1, w)))
+    bits = e.select(over, overflow_bits(e, f, rnd, sign, w), round_pack(e, f, rnd, sign, expo, sig, 2))
+    stays = e.icmp("eq", both, zero)
+    for x in args:
+        stays = e.bin("or", stays, e.icmp("eq", e.bin("and", x, inf), inf))
+    return e.select(stays, plain, e.bin("or", bits, e.select(sign, e.const(f.sign, w), zero)))
 
 
 # ---------------------------------------------------------------- comparisons and classes
@@ -533,6 +569,8 @@ def _rows(f: Float) -> Mapping[str, Lower]:
         rows[f"{op}.{f.name}"] = integral(f, op)
     rows[f"fract.{f.name}"], rows[f"mantissa.{f.name}"] = fract(f), mantissa(f)
     rows[f"ldexp.{f.name}"] = ldexp(f)
+    if f.width >= 32:
+        rows[f"fma_scaled.{f.name}"] = fma_scaled(f)
     for op, cond in (("feq", "oeq"), ("fne", "une"), ("flt", "olt"), ("fle", "ole"), ("flg", "one")):
         rows[f"{op}.{f.name}"] = compare(f, cond)
     for op, test in _CLASSES.items():

@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from stuntgpu.emu.lower_float import (
-    _ldexp_f64,
     flush_in,
     is_nan,
+    ldexp_by_integers,
     magnitude,
     native,
     saturated,
@@ -147,7 +147,7 @@ def _trig_preop_lane(e: Emitter, x: Value, segment: Value) -> Value:
     bits = e.bin("lshr", e.bin("or", high, low), e.const(11, 64))
     value = e.as_bits(F64, e.raw(f"uitofp i64 {bits.ref} to double"))
     big = e.select(e.icmp("uge", field, e.const(1968, 64)), e.const(128 - 53, 64), e.const(-53, 64))
-    return _ldexp_f64(e, value, e.zext(e.bin("sub", big, skip), 32), "rne")
+    return ldexp_by_integers(e, F64, value, e.zext(e.bin("sub", big, skip), 32), "rne")
 
 
 def _trig_preop(e: Emitter, n: Op, args: list[Value]) -> Value:

@@ -400,6 +400,27 @@ def ldexp(f: Format, a: int, n: int, env: Env) -> int:
     return rounded(f, sign, m, e + n, env)
 
 
+def fma_scaled(f: Format, a: int, b: int, c: int, n: int, env: Env) -> int:
+    """(a * b + c) * 2 ** n, rounded once; a sum beyond the largest number overflows first. n is 32 bits, signed."""
+    if env.flush_in:
+        a, b, c = flushed(f, a, True), flushed(f, b, True), flushed(f, c, True)
+    keep = replace(env, flush_in=False, flush_out=False)
+    plain = fma(f, a, b, c, keep)
+    special = any(x & f.inf == f.inf for x in (a, b, c, plain))
+    if n < 1 << 31 or special:
+        return flushed(f, ldexp(f, plain, n, keep), env.flush_out)
+    (ma, ea), (mb, eb), (mc, ec) = signed(f, a), signed(f, b), signed(f, c)
+    e = min(ea + eb, ec)
+    total = (ma * mb << (ea + eb - e)) + (mc << (ec - e))
+    if not total:
+        return plain
+    _, m, largest = decode(f, f.largest)
+    low = min(e, largest)
+    if abs(total) << (e - low) > m << (largest - low):
+        return (f.sign if total < 0 else 0) | _overflow(f, int(total < 0), env)
+    return rounded_signed(f, total, e + max(-5000, n - (1 << 32)), env)
+
+
 # ---------------------------------------------------------------- to integral, parts
 
 

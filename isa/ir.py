@@ -94,6 +94,9 @@ def _float_rows(f: str, n: int) -> Iterator[OpInfo]:
     ):
         yield OpInfo(f"{name}.{f}", (n,) * k, n, doc)
     yield OpInfo(f"ldexp.{f}", (n, 32), n, "a * 2 ** b (b signed), rounded once")
+    if n >= 32:
+        yield OpInfo(f"fma_scaled.{f}", (n, n, n, 32), n, "(a * b + c) * 2 ** d (d signed), rounded once; a sum beyond the"
+                     " largest number overflows whatever d is")
     for name, doc in (("feq", "ordered a == b"), ("fne", "unordered or a != b"), ("flt", "ordered a < b"),
                       ("fle", "ordered a <= b"), ("flg", "ordered a < b or a > b")):
         yield OpInfo(f"{name}.{f}", (n, n), 1, doc)
