@@ -97,9 +97,9 @@ def div_scale(f: Format, scale: int, near: int, tiny: int) -> str:
 
 
 def div_fmas(f: Format, scale: int) -> str:
-    fma = f"(fma.{f.name} {f.place('S0')} {f.place('S1')} {f.place('S2')})"
+    sources = " ".join(f.place(s) for s in ("S0", "S1", "S2"))
     by = f"(select:32 (ult {f.bias}:32 {f.exponent_of('S2')}) {scale}:32 {-scale & 0xFFFFFFFF}:32)"
-    return f"(set q {fma}) (set D0 (select:{f.width} (bit VCC) (ldexp.{f.name} q:{f.width} {by}) q:{f.width}))"
+    return f"(set D0 (select:{f.width} (bit VCC) (fma_scaled.{f.name} {sources} {by}) (fma.{f.name} {sources})))"
 
 
 def div_fixup(f: Format, underflow: int | None) -> str:

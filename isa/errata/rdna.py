@@ -83,8 +83,9 @@ def _floats() -> tuple[Erratum | Own, ...]:
             Erratum((f"V_DIV_SCALE_{name}",), "leaves D0 alone on some paths, writes a scalar VCC",
                     "every path returns a value; VCC is this lane's bit, set for NaN and for what only one operand is scaled for;"
                     " a huge denominator is scaled down", bodies.DIVIDES, bodies.div_scale(f, scale, near, tiny), f"{TESTS}::test_div_scale_scales_and_marks"),
-            Erratum((f"V_DIV_FMAS_{name}",), "scales by a fixed power of two", "up or down, by the size of S2",
-                    FACTS, bodies.div_fmas(f, scale), f"{TESTS}::test_div_fmas_scales_by_the_size_of_the_addend"),
+            Erratum((f"V_DIV_FMAS_{name}",), "scales by a fixed power of two",
+                    "up or down, by the size of S2, with the only rounding after it", bodies.DIVIDES, bodies.div_fmas(f, scale),
+                    f"{TESTS}::test_div_fmas_scales_by_the_size_of_the_addend"),
             Erratum((f"V_DIV_FIXUP_{name}",), "keeps a NaN estimate", "infinity with the sign of the result",
                     FACTS, bodies.div_fixup(f, under), f"{TESTS}::test_div_fixup_special_cases"),
         ]
