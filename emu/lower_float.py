@@ -397,21 +397,21 @@ def ldexp_by_integers(e: Emitter, f: Float, x: Value, by: Value, rnd: str) -> Va
 
 
 def fma_scaled(f: Float) -> Lower:
-    """Scaling up, the rounded sum is scaled; down, the sum cut off is rounded with what was lost as a sticky bit.
+    """The rounded sum is scaled but where denormals come of it: then the sum cut off, with what was lost as a bit.
     No other operation here may round: LLVM could move it to where the processor's mode is another."""
     def lower(e: Emitter, n: Op, args: list[Value]) -> Value:
         a, by = [flush_in(e, f, x) for x in args[:3]], args[3]
         rnd = rounding(e, n, f)
         plain = _constrained(e, f, "fma", [e.as_float(f, x) for x in a], rnd)
-        down = _fma_scaled_down(e, f, a, by, rnd, plain)
-        up = ldexp_by_integers(e, f, plain, by, rnd)
-        return settle(e, f, e.select(e.icmp("slt", by, e.const(0, 32)), down, up), a)
+        whole = ldexp_by_integers(e, f, plain, by, rnd)
+        is_tiny, tiny = _fma_scaled_down(e, f, a, by, rnd)
+        return settle(e, f, e.select(e.bin("and", is_tiny, e.icmp("slt", by, e.const(0, 32))), tiny, whole), a)
 
     return lower
 
 
-def _fma_scaled_down(e: Emitter, f: Float, args: Sequence[Value], by: Value, rnd: str, plain: Value) -> Value:
-    """`by` below 0. plain: the sum rounded, which stays where it is zero exactly, infinite or no number."""
+def _fma_scaled_down(e: Emitter, f: Float, args: Sequence[Value], by: Value, rnd: str) -> tuple[Value, Value]:
+    """(whether the result is denormal or the sum too large, the result then). `by` is below 0."""
     w = f.width
     zero, inf = e.const(0, w), e.const(f.inf, w)
     cut, least, most = (native(e, f, "fma", args, way) for way in ("rtz", "rdn", "rup"))
@@ -426,10 +426,10 @@ def _fma_scaled_down(e: Emitter, f: Float, args: Sequence[Value], by: Value, rnd
     expo = e.bin("add", e.select(tiny, e.const(1, w), field), e.sext(clamp_signed(e, by, -5000, 0), w))
     over = e.bin("and", inexact, e.icmp("eq", mag, e.const(f.inf - 1, w)))
     bits = e.select(over, overflow_bits(e, f, rnd, sign, w), round_pack(e, f, rnd, sign, expo, sig, 2))
-    stays = e.icmp("eq", both, zero)
+    applies = e.bin("and", e.icmp("ne", both, zero), e.bin("or", over, e.icmp("slt", expo, e.const(1, w))))
     for x in args:
-        stays = e.bin("or", stays, e.icmp("eq", e.bin("and", x, inf), inf))
-    return e.select(stays, plain, e.bin("or", bits, e.select(sign, e.const(f.sign, w), zero)))
+        applies = e.bin("and", applies, e.icmp("ne", e.bin("and", x, inf), inf))
+    return applies, e.bin("or", bits, e.select(sign, e.const(f.sign, w), zero))
 
 
 # ---------------------------------------------------------------- comparisons and classes
