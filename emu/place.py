@@ -45,6 +45,7 @@ SHAPES: Mapping[str, Shape] = {
     s.arch: s
     for s in (
         Shape("gfx1100", xccs=1, units=48, ses=6, sas=2, simds=4, slots=16, pairs=True),
+        Shape("gfx1151", xccs=1, units=20, ses=2, sas=2, simds=4, slots=16, pairs=True),
         Shape("gfx1201", xccs=1, units=32, ses=4, sas=2, simds=4, slots=16, pairs=True),
         Shape("gfx942", xccs=8, units=38, ses=4, sas=1, simds=4, slots=8, pairs=False),
         Shape("gfx950", xccs=8, units=32, ses=4, sas=1, simds=4, slots=8, pairs=False),

@@ -88,6 +88,8 @@ _CDNA_MESSAGES = {1: "interrupt", 10: "doorbell"}
 WAVEFRONTS: Mapping[str, Wavefront] = {
     "gfx1100": Wavefront("gfx1100", null=124, m0=125, ids_in_ttmp=False, has_dx10_clamp=True, hwregs=hwregs.GFX11,
                          shape=shape("gfx1100"), messages=_RDNA_MESSAGES, message_mask=0xFF, bank=0),
+    "gfx1151": Wavefront("gfx1151", null=124, m0=125, ids_in_ttmp=False, has_dx10_clamp=True, hwregs=hwregs.GFX11,
+                         shape=shape("gfx1151"), messages=_RDNA_MESSAGES, message_mask=0xFF, bank=0),
     "gfx1201": Wavefront("gfx1201", null=124, m0=125, ids_in_ttmp=True, has_dx10_clamp=False, hwregs=hwregs.GFX12,
                          shape=shape("gfx1201"), messages=_RDNA_MESSAGES, message_mask=0xFF, bank=1, reads_ttmps=True, info_has_wave=False),
     "gfx942": Wavefront("gfx942", null=-1, m0=124, ids_in_ttmp=False, has_dx10_clamp=True, hwregs=hwregs.GFX942,

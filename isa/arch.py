@@ -142,13 +142,25 @@ def parse_ranges(text: str) -> int:
 
 
 class Tables:
-    """The generated tables of one architecture, parsed; `text` holds other ones than those checked in."""
+    """The generated tables of one architecture, parsed; `text` holds other ones than those checked in.
 
-    def __init__(self, name: str, text: Any = None) -> None:
+    extended    tables of the architecture this one adds to: its own then list the added instructions alone.
+    """
+
+    def __init__(self, name: str, text: Any = None, extended: Tables | None = None) -> None:
         text = text or importlib.import_module(f"stuntgpu.isa.tables.{name}")
-        self.encodings = {e.name: e for e in map(self._encoding, text.ENCODINGS.splitlines())}
         rows = map(self._row, text.INSTRUCTIONS.splitlines())
         self.rows = tuple(r for r in rows if not is_refused(name, r.base, r.name))
+        if extended is None:
+            self._read(text)
+        else:
+            self.rows = tuple(sorted((*extended.rows, *self.rows), key=lambda r: (r.base, r.opcode)))
+            self.encodings, self.types, self.codes = extended.encodings, extended.types, extended.codes
+            self._parts, self._enums = extended._parts, extended._enums
+
+    def _read(self, text: Any) -> None:
+        """All tables but that of the instructions."""
+        self.encodings = {e.name: e for e in map(self._encoding, text.ENCODINGS.splitlines())}
         self.types: dict[str, int] = {
             name: parse_ranges(codes)
             for name, _, codes in (line.partition("|") for line in text.TYPES.splitlines())
@@ -228,6 +240,7 @@ class Arch:
     """One architecture.
 
     family      the vendor's generation, also the name of its XML.
+    extends     architecture whose encodings, instructions and semantics it has too, and its own tables add to ("" none).
     wave_sizes  lanes a wave can have; the first is the default of its tools.
     null, m0    scalar operand numbers (null -1: there is none); `vcc`, `exec` the low halves; `ttmp` and
                 `n_ttmp` trap temporaries.
@@ -267,10 +280,15 @@ class Arch:
     clears_upper_half: bool = False
     has_wave_dpp: bool = False
     has_dpp_scalars: bool = False
+    extends: str = ""
 
     @cached_property
     def tables(self) -> Tables:
-        return Tables(self.name)
+        return self.with_text()
+
+    def with_text(self, text: Any = None) -> Tables:
+        """Tables from other text than what is checked in."""
+        return Tables(self.name, text, ARCHES[self.extends].tables if self.extends else None)
 
     def __hash__(self) -> int:
         return hash(self.name)
@@ -283,6 +301,8 @@ ARCHES = {
     a.name: a
     for a in (
         Arch("gfx1100", "rdna3", (32, 64), null=124, m0=125, n_sgprs=106, has_semantics=True),
+        Arch("gfx1151", "rdna3_5", (32, 64), null=124, m0=125, n_sgprs=106, has_semantics=True, has_dpp_scalars=True,
+             extends="gfx1100"),
         Arch("gfx1201", "rdna4", (32, 64), null=124, m0=125, n_sgprs=106, has_semantics=True, dialect="gfx12",
              dual_moves_any_bank=True, has_dpp_scalars=True),
         Arch("gfx942", "cdna3", (64,), null=-1, m0=124, n_sgprs=102, has_semantics=True, no_saddr=127,

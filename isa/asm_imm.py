@@ -43,7 +43,7 @@ def known_bits(name: str, kind: str) -> int:
 
 #: Registers the tables name and LLVM prints as numbers, and those it spells another way.
 HWREG_NUMBERS = {
-    "gfx1100": frozenset({8, 9, 13, 14, 16, 17, 25, 26, 28}),
+    **dict.fromkeys(("gfx1100", "gfx1151"), frozenset({8, 9, 13, 14, 16, 17, 25, 26, 28})),
     "gfx942": frozenset(range(8, 15)), "gfx950": frozenset(range(8, 15)),
 }
 #: Registers the tables leave out.

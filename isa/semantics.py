@@ -57,8 +57,9 @@ def rows(arch: str) -> Mapping[str, str]:
         table = import_module(f"stuntgpu.isa.tables.{arch}_semantics")
     except ModuleNotFoundError as e:
         raise Unmodelled(arch, "semantics", f"isa/tables/{arch}_semantics.py") from e
-    result: Mapping[str, str] = table.ROWS
-    return result
+    own: Mapping[str, str] = table.ROWS
+    extended = ARCHES[arch].extends
+    return {**rows(extended), **own} if extended else own
 
 
 @lru_cache(maxsize=8192)

@@ -68,6 +68,7 @@ class Target:
 _ROWS = (
     #      name       generic           w32    lds   lds max   scratch  flat   preload xnack
     Target("gfx1100", "gfx11-generic",  True,  512,  0x10000,  256,     True,  False, False),
+    Target("gfx1151", "gfx11-generic",  True,  512,  0x10000,  256,     True,  False, False),
     Target("gfx1201", "gfx12-generic",  True,  512,  0x10000,  256,     True,  False, False),
     Target("gfx942",  "gfx9-4-generic", False, 512,  0x10000,  1024,    True,  True,  True),
     Target("gfx950",  "gfx9-4-generic", False, 1280, 0x28000,  1024,    True,  True,  True),

@@ -28,7 +28,7 @@ MOVED = (("VOP3P", "V_MFMA_", "_XF32", "VOP3P_MFMA"),)
 EXTRA_SOURCES = {"gfx942": {239: "SRC_POPS_EXITING_WAVE_ID"}, "gfx950": {239: "SRC_POPS_EXITING_WAVE_ID"}}
 
 
-RDNA, CDNA = ("gfx1100", "gfx1201"), ("gfx942", "gfx950")
+RDNA, CDNA = ("gfx1100", "gfx1151", "gfx1201"), ("gfx942", "gfx950")
 #: Forms the vendor's table leaves out: architectures, bases, names, form.
 EXTRA_FORMS: tuple[tuple[tuple[str, ...], str, tuple[str, ...], str], ...] = (
     ((*RDNA, *CDNA), "SOP1", ("S_SWAPPC_B64", "S_MOVRELSD_2_B32"), "lit_0"),

@@ -58,7 +58,7 @@ def _control() -> tuple[Erratum | Own, ...]:
     )
 
 
-def _scalar_floats() -> tuple[Erratum, ...]:
+def scalar_floats() -> tuple[Erratum, ...]:
     out = [
         Erratum((f"S_{op}_{f.name.upper()}",), "arithmetic that rounds and flushes on the way", "one exact operation", FACTS,
                 bodies.unary(f, ir_op), f"{TESTS}::test_scalar_rounding_is_one_operation")
@@ -175,7 +175,7 @@ def _memory() -> tuple[Erratum | Own, ...]:
 
 
 ROWS: tuple[Erratum | Own | Same | Unbuilt, ...] = (
-    *rdna.ROWS, *_control(), *_scalar_floats(), *_scalar_transcendentals(), *_vector(), *_min_max(), *_memory(),
+    *rdna.ROWS, *_control(), *scalar_floats(), *_scalar_transcendentals(), *_vector(), *_min_max(), *_memory(),
     Unbuilt(("EXPORT",), "graphics pipeline"),
     Unbuilt(("DS_BVH_STACK_*",), "ray tracing"),
     Unbuilt(("GLOBAL_ATOMIC_ORDERED_ADD_B64",), "ordered append"),

@@ -41,7 +41,7 @@ ROWS = (
     Ignored("VOP3P", "OP_SEL_HI", "halves of a source the instruction has not"),
     Ignored("VOP3", "ABS NEG", "signs of a source that op_sel alone has", "V_CVT_SR_(FP8|BF8)_F32|V_CVT_SCALEF32_PK_FP4_B?F16", "", GFX9),
     Ignored("VOP3", "OP_SEL", "the byte selection has two bits", "V_CVT_F32_(FP8|BF8)|V_PERMLANE(16|32)_SWAP_B32", "", GFX9),
-    Ignored("VOP3", "OP_SEL", "FI and BOUND_CTRL are bits 0 and 1", "V_PERMLANEX?16_B32", "", ("gfx1100", "gfx1201")),
+    Ignored("VOP3", "OP_SEL", "FI and BOUND_CTRL are bits 0 and 1", "V_PERMLANEX?16_B32", "", ("gfx1100", "gfx1151", "gfx1201")),
     Ignored("VOP1", "SRC0", "no operands", "V_NOP|V_PIPEFLUSH|V_CLREXCP"),
     Ignored("SOP1", "SDST SSRC0", "no result, or no source"),
     Ignored("SOP2 SOPK", "SDST", "no result"),

@@ -10,8 +10,9 @@ from collections.abc import Callable
 from dataclasses import dataclass
 
 CDNA = frozenset({"gfx942", "gfx950"})
-ALL = CDNA | {"gfx1100", "gfx1201"}
+ALL = CDNA | {"gfx1100", "gfx1151", "gfx1201"}
 SMALL_FLOATS = CDNA | {"gfx1201"}
+SCALAR_FLOATS = frozenset({"gfx1151", "gfx1201"})
 #: Conversions of CDNA that write one part of a register.
 PART_OF_A_REGISTER = (
     r"V_CVT_PK_(FP8|BF8)_F32|V_CVT_SR_(F16|BF16)_F32|V_CVT_SCALEF32_(SR_)?(PK_)?(FP8|BF8|FP4)_(F32|F16|BF16)"
@@ -81,12 +82,12 @@ ROWS = (
         changed("S0", fmt="b32", bits=32),
     ),
     OperandErratum(
-        frozenset({"gfx1201"}), "", lambda name: name == "S_CVT_HI_F32_F16",
+        SCALAR_FLOATS, "", lambda name: name == "S_CVT_HI_F32_F16",
         "the source has 16 bits", "the upper half of its 32 bits is read", "the instruction's own text",
         changed("S0", bits=32),
     ),
     OperandErratum(
-        frozenset({"gfx1201"}), "", lambda name: name == "S_CVT_PK_RTZ_F16_F32",
+        SCALAR_FLOATS, "", lambda name: name == "S_CVT_PK_RTZ_F16_F32",
         "the result has 16 bits", "two halves of 16 bits", "the instruction's own text", changed("D0", fmt="f16x2", bits=32),
     ),
     OperandErratum(

@@ -15,7 +15,7 @@ from pathlib import Path
 
 from stuntgpu.isa.arch import ARCHES
 from stuntgpu.isa.errors import SpecError
-from stuntgpu.isa.gen import emit, holes, xml
+from stuntgpu.isa.gen import additions, emit, holes, xml
 
 TABLES = Path(__file__).resolve().parent.parent / "tables"
 
@@ -30,11 +30,11 @@ def generate(arch: str, folder: Path) -> dict[str, str]:
 
     Raises SpecError (malformed XML) and OSError (no such file).
     """
-    path = folder / f"amdgpu_isa_{ARCHES[arch].family}.xml"
-    data = path.read_bytes()
-    root = xml.parse(data, path.name)
-    table = emit.tables(xml.read_spec(root), arch, header(path.name, data))
-    out = {f"{arch}.py": table, f"{arch}_holes.py": holes.text(arch, table, header(path.name, data))}
+    path = additions.path_of(arch, folder)
+    root, first_line = additions.read(arch, path), header(path.name, path.read_bytes())
+    spec, extended = xml.read_spec(root), ARCHES[arch].extends
+    table = emit.added_tables(spec, arch, extended, first_line) if extended else emit.tables(spec, arch, first_line)
+    out = {f"{arch}.py": table, f"{arch}_holes.py": holes.text(arch, table, first_line)}
     if arch in with_semantics():
         from stuntgpu.isa.gen import semantics
 

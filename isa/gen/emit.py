@@ -187,6 +187,15 @@ def enumerations(spec: Spec) -> Iterable[str]:
             yield f"{short(name)}|{v}|{n}"
 
 
+def added_tables(spec: Spec, arch: str, extended: str, header: str) -> str:
+    """Text of isa/tables/<arch>.py of an architecture that adds the instructions of `spec` to those of `extended`."""
+    return "\n".join((
+        header,
+        f'"""What {arch} adds to the tables of {extended}."""\n',
+        constant("INSTRUCTIONS", "base|opcode|name|encoding|forms|flags|operands", all_instruction_rows(spec, arch)),
+    ))  # fmt: skip
+
+
 def tables(spec: Spec, arch: str, header: str) -> str:
     """Text of isa/tables/<arch>.py."""
     parts = [

@@ -11,7 +11,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import replace
 from types import SimpleNamespace
 
-from stuntgpu.isa.arch import ARCHES, Arch, EncodingRow, Tables
+from stuntgpu.isa.arch import ARCHES, Arch, EncodingRow
 from stuntgpu.isa.decode_plan import build, opcode_bits
 from stuntgpu.isa.gen.emit import ranges
 
@@ -24,7 +24,7 @@ def parsed(arch: str, table: str) -> Arch:
     names: dict[str, str] = {}
     exec(table, names)
     target = replace(ARCHES[arch])
-    vars(target)["tables"] = Tables(arch, SimpleNamespace(**names))
+    vars(target)["tables"] = target.with_text(SimpleNamespace(**names))
     return target
 
 

@@ -15,11 +15,13 @@ from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from fnmatch import fnmatchcase
 from importlib import import_module
+from pathlib import Path
 from xml.etree import ElementTree
 
 from stuntgpu.isa.arch import ARCHES
 from stuntgpu.isa.errata.common import Erratum, Own, Same, Unbuilt
 from stuntgpu.isa.errors import SpecError
+from stuntgpu.isa.gen import additions
 from stuntgpu.isa.gen import pcode_ast as ast
 from stuntgpu.isa.gen.pcode_lower import Source, lower
 from stuntgpu.isa.gen.pcode_parse import parse
@@ -209,7 +211,7 @@ def render(arch: str, digest: str, good: Mapping[str, str]) -> str:
 def main(argv: list[str]) -> int:
     """Coverage of one architecture, on standard output; exit 1 when an instruction has no row."""
     arch, xml = argv
-    good, bad = Generator(arch, ElementTree.parse(xml).getroot()).rows()
+    good, bad = Generator(arch, additions.read(arch, Path(xml))).rows()
     for name, row in sorted(good.items()):
         if row.startswith("!"):
             print(f"{name}: not built: {row[1:]}")

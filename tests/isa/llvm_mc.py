@@ -16,7 +16,7 @@ import pytest
 
 TOOL = "llvm-mc-22"
 #: Attributes under which `isa-spec/goldens` were made.
-ATTRIBUTES = {"gfx1100": "+wavefrontsize32", "gfx1201": "+wavefrontsize32,+real-true16", "gfx942": "", "gfx950": ""}
+ATTRIBUTES = {"gfx1100": "+wavefrontsize32", "gfx1151": "+wavefrontsize32", "gfx1201": "+wavefrontsize32,+real-true16", "gfx942": "", "gfx950": ""}
 LINE = re.compile(r"^\s*(.*?)\s*; encoding: \[(.*?)\]", re.MULTILINE)
 COMPLAINT = re.compile(r"^<stdin>:(\d+):\d+: (warning|error): ", re.MULTILINE)
 #: Words after a candidate, so that LLVM (which crashes on a literal cut short) always finds some.

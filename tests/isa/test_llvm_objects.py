@@ -100,6 +100,7 @@ def test_compiled_kernels_become_the_objects_clang_makes(arch: str, seed: int, t
 #: Directives with values that are not the defaults.
 CHANGED = {
     "gfx1100": "wavefront_size32 0; shared_vgpr_count 2; inst_pref_size 9; ieee_mode 0; dx10_clamp 0; workgroup_processor_mode 0",
+    "gfx1151": "wavefront_size32 0; inst_pref_size 63; memory_ordered 0; forward_progress 1; workgroup_processor_mode 0",
     "gfx1201": "round_robin_scheduling 1; inst_pref_size 99; memory_ordered 0; forward_progress 0; wavefront_size32 0",
     "gfx942": "accum_offset 8; tg_split 1; user_sgpr_kernarg_preload_length 1; user_sgpr_kernarg_preload_offset 1; ieee_mode 0",
     "gfx950": "accum_offset 8; reserve_vcc 0; user_sgpr_kernarg_preload_length 2; dx10_clamp 0",
