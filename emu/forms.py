@@ -54,6 +54,9 @@ _NUMBERS = {
     "SDST": ("SDST",),
 }
 
+#: Constant of a form whose instruction does not set SCC after all.
+KEEPS_SCC = "keeps SCC"
+
 #: Places the wave's state gives.
 STATE = frozenset(["EXEC", "SCC", "M0", "VCCZ", "EXECZ", "PC", "WAVE32", "LANES", "LANE", "MODE_IEEE", "PRIV"])
 
@@ -370,6 +373,8 @@ class Binder:
     # ---- writing
 
     def write(self, name: str) -> None:
+        if name == "SCC" and state.keeps_scc(self.inst, self.operands):
+            self.constants.append((KEEPS_SCC, 1))
         if name in STATE:
             return
         op = self.find(name, written=True)

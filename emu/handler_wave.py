@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 
 from stuntgpu.emu import layout, state
-from stuntgpu.emu.forms import row
+from stuntgpu.emu.forms import KEEPS_SCC, row
 from stuntgpu.emu.handler_base import STATE_PLACES, Handler, state_pc
 from stuntgpu.emu.handler_finish import finished
 from stuntgpu.emu.lower import ScalarBody
@@ -60,6 +60,8 @@ class WaveHandler(Handler):
             case "EXEC":
                 bits = e.zext(v, self.lanes)
                 e.line(f"store i{self.lanes} {bits.ref}, ptr {self.wave_ptr(layout.EXEC)}, align 4")
+            case "SCC" if KEEPS_SCC in self.constants:
+                return
             case "SCC":
                 e.line(f"store i32 {e.zext(v, 32).ref}, ptr {self.wave_ptr(layout.SCC)}, align 4")
             case "M0":

@@ -18,7 +18,7 @@ from stuntgpu.emu.memory import AddressSpace
 from stuntgpu.emu.place import Shape, shape
 from stuntgpu.isa.abi.targets import LDS_APERTURE, SCRATCH_APERTURE
 from stuntgpu.isa.errors import Unmodelled
-from stuntgpu.isa.inst import WHOLE, Kind, Operand
+from stuntgpu.isa.inst import WHOLE, Inst, Kind, Operand
 
 # ---------------------------------------------------------------- scalar operand numbers
 
@@ -124,6 +124,12 @@ def message_effect(row: Wavefront, message: int) -> str:
 def reads_zero(row: Wavefront, reg: int) -> bool:
     """A scalar register that kernels see as 0 whatever it holds."""
     return reg == row.null or (is_ttmp(reg) and not row.reads_ttmps)
+
+
+def keeps_scc(inst: Inst, ops: Iterable[Operand]) -> bool:
+    """SALU instructions that try to write a trap temporary leave SCC as it is."""
+    is_salu = inst.base in ("SOP1", "SOP2", "SOPK")
+    return is_salu and any(o.is_written and o.kind is Kind.SGPR and is_ttmp(o.reg) for o in ops)
 
 
 def drops_writes(row: Wavefront, reg: int) -> bool:

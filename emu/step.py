@@ -172,7 +172,8 @@ class _Builder:
             raise Unmodelled(inst.arch, f"{inst.name} on global data share", "emu/step.py")
         fills = [(name, self.fill(name)) for name in self.body.reads if name != "LANE"]
         fills += [(f"bit {name}", self.fill_mask(name)) for name in self.body.bits_in]
-        commits = [self.commit(name, width) for name, width in self.body.writes.items()]
+        keeps_scc = state.keeps_scc(inst, self.operands)
+        commits = [self.commit(name, width) for name, width in self.body.writes.items() if name != "SCC" or not keeps_scc]
         commits += [self.commit_mask(name) for name in self.body.bits_out]
         segment = segment_of(inst)
         atomic = is_atomic(self.sem)

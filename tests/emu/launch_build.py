@@ -27,9 +27,18 @@ _ASM = ("-x", "assembler", "-target", "amdgcn-amd-amdhsa")
 @cache
 def compiled(source: str, target: str, options: tuple[str, ...] = ()) -> bytes:
     """The code object of a source file for a target such as gfx942:xnack+."""
-    words = {".hip": (*_HIP, f"--offload-arch={target}"), ".cl": (*_CL, f"-mcpu={target}"), ".s": (*_ASM, f"-mcpu={target}")}
-    command = [clang(), *words[Path(source).suffix], *options, str(HERE / source), "-o", "-"]
-    done = subprocess.run(command, capture_output=True, timeout=TIMEOUT_S, check=False)
+    words = {".hip": (*_HIP, f"--offload-arch={target}"), ".cl": (*_CL, f"-mcpu={target}")}
+    return _run([*words[Path(source).suffix], *options, str(HERE / source)], b"")
+
+
+@cache
+def assembled(text: str, target: str, *options: str) -> bytes:
+    """The code object of assembly text with its .amdhsa_ directives."""
+    return _run([*_ASM, f"-mcpu={target}", *options, "-"], text.encode())
+
+
+def _run(words: list[str], text: bytes) -> bytes:
+    done = subprocess.run([clang(), *words, "-o", "-"], input=text, capture_output=True, timeout=TIMEOUT_S, check=False)
     assert done.returncode == 0, done.stderr.decode()[:3000]
     return done.stdout
 
