@@ -28,6 +28,9 @@ from stuntgpu.isa.ir import (
     statements,
 )
 
+#: Bits of results that are gathered as one vector at most.
+_LONG = 64
+
 
 def _storage(width: int) -> int:
     """Bits an element takes in an array."""
@@ -69,6 +72,8 @@ class LoopHandler(LaneHandler):
         e.start(end)
         e.lanes = self.lanes
         self.in_lane = False
+        for name in [n for n in outs if self.is_long(n, outs[n][1])]:
+            self.commit_long(name, *outs.pop(name))
         self.finish({name: self.gathered(*out) for name, out in outs.items()})
 
     def prepare(self) -> None:
@@ -102,6 +107,23 @@ class LoopHandler(LaneHandler):
                 outs.setdefault(key, (self.e.alloca(f"[{self.lanes} x i{_storage(width)}]"), width))
         return outs
 
+    def is_long(self, name: str, width: int) -> bool:
+        """A result of several whole registers: kept by register, as a vector of long integers is slow to compile."""
+        i = self.form.slot(f"written {name}")
+        return width > _LONG and i >= 0 and self.form.slots[i].kind == "v" and not self.form.slots[i].fmt
+
+    def commit_long(self, name: str, slot: str, width: int) -> None:
+        i = self.form.slot(f"written {name}")
+        for k in range(width // 32):
+            row = self.e.raw(f"getelementptr i32, ptr {slot}, i64 {k * self.lanes}")
+            self.blend(self.column_ptr(i, k), self.e.inst(f"load {self.e.ty(32)}, ptr {row}, align 4", 32))
+
+    def store_long(self, slot: str, v: Value) -> None:
+        e = self.e
+        for k in range(v.width // 32):
+            at = e.raw(f"getelementptr i32, ptr {slot}, i64 {e.bin('add', Value(self.lane, 64), e.const(k * self.lanes, 64)).ref}")
+            e.line(f"store i32 {e.zext(shift(e, 'lshr', v, e.const(32 * k, 32)), 32).ref}, ptr {at}, align 4")
+
     def gathered(self, slot: str, width: int) -> Value:
         e, w = self.e, _storage(width)
         return e.zext(e.inst(f"load {e.ty(w)}, ptr {slot}, align 64", w), width)
@@ -115,6 +137,9 @@ class LoopHandler(LaneHandler):
             b.open(self.sem.body, self.sem.widths)
             b.block(self.sem.body)
         for name, (slot, width) in outs.items():
+            if self.is_long(name, width):
+                self.store_long(slot, b.get(name, width))
+                continue
             w = _storage(width)
             v = e.zext(b.get(name, width), w)
             e.line(f"store i{w} {v.ref}, ptr {self.element(slot, w)}")

@@ -16,10 +16,13 @@ from stuntgpu.emu.handler_mfma import MfmaHandler
 from stuntgpu.emu.handler_wave import WaveHandler
 from stuntgpu.emu.lower import NotVector
 from stuntgpu.emu.lower_text import Host
-from stuntgpu.isa.ir import For, Semantics, Store, statements
+from stuntgpu.isa.ir import For, Op, Semantics, Store, expressions, statements
 
 #: Branch weights of the exits that are hardly ever taken.
 _RARE = '!0 = !{!"branch_weights", i32 1, i32 2000}'
+
+#: Bits of a value that loops fill element by element and still are worth unrolling.
+_WIDE = 128
 
 
 def build(form: Form, host: Host) -> Function:
@@ -31,7 +34,7 @@ def build(form: Form, host: Host) -> Function:
         return MatrixHandler(form, facts.sem, host).function()
     if facts.sem.scope == "wave":
         return WaveHandler(form, facts.sem, host).function()
-    if facts.is_atomic or _stores_in_loops(facts.sem):
+    if facts.is_atomic or _stores_in_loops(facts.sem) or _is_long(facts.sem):
         return LoopHandler(form, facts.sem, host).function()
     try:
         return LaneHandler(form, facts.sem, host).function()
@@ -42,6 +45,12 @@ def build(form: Form, host: Host) -> Function:
 def _stores_in_loops(sem: Semantics) -> bool:
     """Several stores of a lane come before those of the next."""
     return any(isinstance(x, Store) for s in statements(sem.body) if isinstance(s, For) for x in statements(s.body))
+
+
+def _is_long(sem: Semantics) -> bool:
+    """A loop over the many elements of a lane: unrolled for all lanes at once it would be seconds of compiling."""
+    return any(isinstance(x, Op) and x.op == "insert" and x.width > _WIDE for s in statements(sem.body) if isinstance(s, For)
+               for x in expressions(s.body))
 
 
 def module(functions: Iterable[Function]) -> str:

@@ -63,7 +63,32 @@ def _shift(op: str) -> Lower:
 
 
 def extract(e: Emitter, a: Value, lo: Value, width: int) -> Value:
+    if _by_memory(e, a, lo, width):
+        piece, rest = _piece(e, _spilled(e, a), a.width, lo)
+        word = e.inst(f"load i64, ptr {piece}, align 1", 64)
+        return e.zext(e.bin("lshr", word, rest), width)
     return e.zext(shift(e, "lshr", a, lo), width)
+
+
+def _by_memory(e: Emitter, a: Value, lo: Value, width: int) -> bool:
+    """A few bits at a computed place of a long scalar: LLVM takes seconds over such shifts of 1024 bits."""
+    return not e.lanes and lo.const is None and a.width > 128 and width <= 64 - 7
+
+
+def _spilled(e: Emitter, a: Value) -> str:
+    """The value in memory, zeros behind it."""
+    slot = e.alloca(f"[{a.width // 8 + 8} x i8]")
+    e.line(f"store i{a.width} {a.ref}, ptr {slot}, align 1")
+    e.line(f"store i64 0, ptr {e.raw(f'getelementptr i8, ptr {slot}, i64 {a.width // 8}')}, align 1")
+    return slot
+
+
+def _piece(e: Emitter, slot: str, width: int, lo: Value) -> tuple[str, Value]:
+    """Where the byte of bit `lo` is, behind the value when that is past its end, and the bits below it in that byte."""
+    at = e.bin("lshr", e.zext(lo, 64), e.const(3, 64))
+    end = e.const(width // 8, 64)
+    at = e.select(e.icmp("ult", at, end), at, end)
+    return e.raw(f"getelementptr i8, ptr {slot}, i64 {at.ref}"), e.bin("and", e.zext(lo, 64), e.const(7, 64))
 
 
 def insert(e: Emitter, a: Value, lo: Value, v: Value) -> Value:
@@ -71,6 +96,14 @@ def insert(e: Emitter, a: Value, lo: Value, v: Value) -> Value:
     if lo.const == 0 and v.width >= w:
         return e.zext(v, w)
     ones = (1 << v.width) - 1
+    if _by_memory(e, a, lo, v.width):
+        slot = _spilled(e, a)
+        piece, rest = _piece(e, slot, w, lo)
+        keep = e.bin("xor", e.bin("shl", e.const(ones, 64), rest), e.const(-1, 64))
+        old = e.bin("and", e.inst(f"load i64, ptr {piece}, align 1", 64), keep)
+        new = e.bin("or", old, e.bin("shl", e.zext(v, 64), rest))
+        e.line(f"store i64 {new.ref}, ptr {piece}, align 1")
+        return e.inst(f"load i{w}, ptr {slot}, align 1", w)
     if lo.const is not None:
         keep = e.const(~(ones << lo.const), w)
         moved = shift(e, "shl", e.zext(v, w), lo)
