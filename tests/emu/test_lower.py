@@ -236,6 +236,25 @@ def fused() -> Callable[[Sequence[int]], int]:
     return partial(run, mapping)
 
 
+@pytest.mark.parametrize("f", [softfloat.F32, softfloat.F64], ids=lambda f: f.name)
+def test_a_scaled_fused_sum_rounds_once(f: softfloat.Format) -> None:
+    """Where scales of its instruction make denormals, and just above, in every way of rounding."""
+    rng, by, near = random.Random(14), -2 * f.width & 0xFFFF_FFFF, (2 * f.width + 1) << f.man
+    n = node(f"fma_scaled.{f.name}", *(Var(f"a{i}", f.width) for i in range(3)), Var("a3", 32))
+    rows = []
+    for _ in range(4 * LANES):
+        c = near - (rng.randrange(f.man + 4) << f.man) + rng.getrandbits(f.man) | rng.getrandbits(1) << f.width - 1
+        product = c - (rng.randrange(f.man + 2) << f.man) ^ rng.getrandbits(f.man) ^ rng.getrandbits(1) << f.width - 1
+        rows.append((product & (1 << f.width) - 1, -2 - f.qmin - f.man + 2 << f.man, c, by))
+    for mode in (0xF0, 0xF5, 0xFA, 0xFF):
+        mapping, (address,) = compiled([(n, LANES, mode)], host())
+        env = getattr(softfloat.mode_of(mode), f.name)
+        for i in range(0, len(rows), LANES):
+            want = [softfloat.fma_scaled(f, *row, env) for row in rows[i:i + LANES]]
+            assert call(address, n, LANES, rows[i:i + LANES]) == want
+        del mapping
+
+
 @settings(max_examples=300, deadline=None)
 @given(row=st.tuples(WORDS, WORDS, WORDS))
 def test_fused_multiply_add_rounds_once(fused: Callable[[Sequence[int]], int], row: tuple[int, int, int]) -> None:

@@ -14,7 +14,7 @@ from stuntgpu.isa.arch import arch as arch_of
 from stuntgpu.isa.semantics import keeps_upper_half
 from tests.emu import oracle_llvm as oracle
 from tests.emu.oracle_llvm import Bits, Row
-from tests.emu.sweep import ARCHES, OUT, Words, sweep
+from tests.emu.sweep import ARCHES, OUT, Words, operand, sweep
 
 KEEP = 0xF0
 N = 4096
@@ -25,32 +25,6 @@ SAMPLE = (
     "V_FMA_F16", "V_PK_FMA_F16", "V_LDEXP_F16", "V_CVT_F16_F32", "V_CVT_I32_F64", "V_MED3_F32@gfx11", "V_MIN_F16@gfx9",
     "V_MAXIMUM_F32", "V_CMPX_NGE_F16", "V_MAD_U64_U32", "V_ADD_CO_CI_U32 vcc", "V_PERM_B32", "V_PK_ADD_I16 clamp",
 )
-
-HARD: Mapping[int, Sequence[int]] = {
-    16: (0, 0x8000, 1, 0x8001, 0x3FF, 0x83FF, 0x400, 0x3C00, 0xBC00, 0x3BFF, 0x3C01, 0x7BFF, 0xFBFF, 0x7C00, 0xFC00,
-         0x7C01, 0xFD55, 0x7E00, 0x7FFF, 0xFFFF, 0x3800, 0xB800, 0x7800, 0x5640, 0x4200),
-    32: (0, 0x8000_0000, 1, 0x8000_0001, 0x7F_FFFF, 0x80_0000, 0x3F80_0000, 0xBF80_0000, 0x3F7F_FFFF, 0x3F80_0001,
-         0x7F7F_FFFF, 0xFF7F_FFFF, 0x7F80_0000, 0xFF80_0000, 0x7F80_0001, 0xFFAA_5555, 0x7FC0_0000, 0x7FFF_FFFF,
-         0xFFFF_FFFF, 0x4F00_0000, 0xCF00_0000, 0x4F80_0000, 0x5F00_0000, 0x4B00_0001, 0x3EFF_FFFF, 0x3380_0000,
-         0x477F_F000, 0x7FFF, 0x8000, 0xFFFF, 0x1_0000, 31, 32, 33, 0x80, 0xFF),
-    64: (0, 1 << 63, 1, 1 << 63 | 1, (1 << 52) - 1, 1 << 52, 0x3FF << 52, 0xBFF << 52, (0x3FF << 52) - 1,
-         0x3FF << 52 | 1, (0x7FF << 52) - 1, (0xFFF << 52) - 1, 0x7FF << 52, 0xFFF << 52, 0x7FF << 52 | 1,
-         0xFFF2_3456 << 32, 0x7FF8 << 48, (1 << 63) - 1, (1 << 64) - 1, 0x41DF_FFFF_FFC0_0000, 0x41EF_FFFF_FFE0_0000,
-         0xC1E0_0000_0020_0000, 0x43E0 << 48, 0x36A0 << 48, 0x3810 << 48, 0x47EF_FFFF_F000_0000, 0x3FE0 << 48, 1 << 32),
-}  # fmt: skip
-
-
-def operand(rng: np.random.Generator, width: int, n: int) -> Bits:
-    """Half hard values, the rest random: any bits, small integers, and floats of like exponents."""
-    t = np.dtype(f"u{width // 8}").type
-    hard = rng.choice(np.array(HARD[width], t), n)
-    any_bits = rng.integers(0, 1 << width, n, t, endpoint=False) if width < 64 else rng.integers(0, 1 << 64, n, t)
-    small = any_bits >> rng.integers(0, width, n, t)
-    one = t({16: 0x3C00, 32: 0x3F80_0000, 64: 0x3FF << 52}[width])
-    near_one = one ^ any_bits & t((1 << (width - 9)) - 1 | 1 << (width - 1))
-    which = rng.integers(0, 8, n)
-    return np.select([which < 3, which < 5, which < 6], [hard, any_bits, small], near_one).astype(t)
-
 
 def operands(row: Row, seed: int, n: int) -> list[Bits]:
     """Values of each argument; one in eight items has all arguments equal."""
