@@ -252,9 +252,23 @@ def float_values(s: Setting, kind: Any, nan: bool = True) -> tuple[Array, Array]
     return a.astype(kind), b.astype(kind)
 
 
+def near_limits(s: Setting, kind: Any) -> tuple[Array, Array]:
+    """Pairs of any exponents, denormal ones too, whose quotients are about 1, the least normal or the greatest number."""
+    info, k = np.finfo(kind), s.n // 2
+    unsigned, fields = np.dtype(f"u{info.bits // 8}"), 2**info.iexp - 1
+    below = s.rng.integers(0, fields, k)
+    apart = s.rng.choice([info.minexp - 25, info.minexp, -9, info.maxexp - 30, info.maxexp - 9], k) + s.rng.integers(-9, 10, k)
+    exponents = np.array([np.clip(below + apart, 0, fields - 1), below], np.uint64) << np.uint64(info.nmant)
+    digits = s.rng.integers(0, 2**info.nmant, (2, k)) & -(1 << s.rng.integers(0, info.nmant, (2, k)))
+    a, b = (exponents | digits.astype(np.uint64)).astype(unsigned).view(kind)
+    return a, b
+
+
 def floats(kind: Any) -> Callable[[Setting], Problem]:
     def make(s: Setting) -> Problem:
         a, b = float_values(s, kind)
+        if s.n > 1000:
+            a[::2], b[::2] = near_limits(s, kind)
         want = np.array([a + b, a - b, a * b, a / b, np.sqrt(a), np.rint(a), np.floor(a), np.ceil(a), np.trunc(a),
                          np.fmin(a, b), np.fmax(a, b), np.copysign(a, b), np.abs(b)], kind)
         out = np.zeros_like(want)
@@ -265,7 +279,7 @@ def floats(kind: Any) -> Callable[[Setting], Problem]:
 
 for _kind, _what in ((np.float16, "f16 arithmetic, subnormals kept"), (np.float32, "f32 division and root rounded correctly"),
                      (np.float64, "f64 division and root rounded correctly")):
-    case(f"floats_f{np.dtype(_kind).itemsize * 8}", "math.hip", _what, n=320, small=64)(floats(_kind))
+    case(f"floats_f{np.dtype(_kind).itemsize * 8}", "math.hip", _what, n=8192, small=64)(floats(_kind))
 
 
 @case("fused_f32", "math.hip", "f32 fused multiply-add rounded once, subnormals kept", n=2048, small=64)
