@@ -134,6 +134,14 @@ def div_fixup(f: Format, underflow: int | None) -> str:
 # ---------------------------------------------------------------- tests and rounding
 
 
+NEAREST_BYTE = "programs measured on GFX9 and GFX7 hardware, which add no half before this conversion"
+
+
+def pack_u8(into: str) -> str:
+    """A byte of `into` is S0, rounded to the nearest and held within 0 and 255; S1 tells which."""
+    return f"(set D0 (insert {into} (mul (zext:32 (trunc:2 S1:32)) 8:32) (f32_to_u8!rne S0:32)))"
+
+
 def classify(f: Format, target: str, mask_bits: int) -> str:
     """V_CMP_CLASS: one bit of the mask S1 chosen by the class of S0; denormals never flushed."""
     x = f.place("S0")

@@ -47,6 +47,8 @@ def _moves() -> tuple[Erratum | Own | Same, ...]:
                 " (extract:32 S0:64 (shl (zext:32 (trunc:1 OPSEL:32)) 5:32))))",
                 f"{TESTS}::test_pk_mov_picks_a_register_of_each_pair"),
         Own(("V_SCREEN_PARTITION_4SE_B32",), "which engine has a tile; " + MANUAL, cdna.screen_partition()),
+        Erratum(("V_CVT_PKACCUM_U8_F32",), "rounds toward zero", "rounds to nearest even", bodies.NEAREST_BYTE, bodies.pack_u8("D0:32"),
+                "tests/isa/test_semantics.py::test_conversion_to_a_byte_rounds_to_nearest"),
         Same("V_EXP_LEGACY_F32", "V_EXP_F32"), Same("V_LOG_LEGACY_F32", "V_LOG_F32"),
     )
 

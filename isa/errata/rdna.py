@@ -128,6 +128,8 @@ def _vector() -> tuple[Erratum | Own, ...]:
                 f"{TESTS}::test_cvt_off_table"),
         Erratum(("V_INTERP_P2_RTZ_F16_F32",), "writes f32", "writes f16, rounded toward zero", MANUAL, _INTERP_RTZ,
                 f"{TESTS}::test_interp_rtz_writes_half"),
+        Erratum(("V_CVT_PK_U8_F32",), "rounds toward zero", "rounds to nearest even", bodies.NEAREST_BYTE,
+                bodies.pack_u8("S2:32"), f"{TESTS}::test_conversion_to_a_byte_rounds_to_nearest"),
         Erratum(("V_LERP_U8",), "adds bytes in eight bits", "the carry takes part in the shift", MANUAL,
                 bodies.lerp_u8(), f"{TESTS}::test_lerp_keeps_the_carry"),
         Erratum(("V_PERM_B32",), "a lambda over an array", "the same, as bit fields", "rewritten",

@@ -928,7 +928,7 @@ ROWS = {
     "V_CVT_PK_RTZ_F16_F32": "(lane text (set D0 (concat:32 (f32_to_f16!rtz S1:32) (f32_to_f16!rtz S0:32))))",
     "V_CVT_PK_U16_F32": "(lane text (set D0 (concat:32 (f32_to_u16 S1:32) (f32_to_u16 S0:32))))",
     "V_CVT_PK_U16_U32": "(lane text (set D0 (concat:32 (trunc:16 (select:32 (ult 0xffff:32 S1:32) 0xffff:32 S1:32)) (trunc:16 (select:32 (ult 0xffff:32 S0:32) 0xffff:32 S0:32)))))",
-    "V_CVT_PK_U8_F32": "(lane text (set D0 (or (and S2:32 (not (shl 255:32 (mul (zext:32 (trunc:2 S1:32)) 8:32)))) (shl (and (zext:32 (f32_to_u8 S0:32)) 255:32) (mul (zext:32 (trunc:2 S1:32)) 8:32)))))",
+    "V_CVT_PK_U8_F32": "(lane erratum (set D0 (insert S2:32 (mul (zext:32 (trunc:2 S1:32)) 8:32) (f32_to_u8!rne S0:32))))",
     "V_CVT_U16_F16": "(lane text (set D0 (f16_to_u16 S0:16)))",
     "V_CVT_U32_F32": "(lane text (set D0 (f32_to_u32 S0:32)))",
     "V_CVT_U32_F64": "(lane text (set D0 (f64_to_u32 S0:64)))",

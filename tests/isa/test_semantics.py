@@ -284,6 +284,14 @@ def test_fma_mix_takes_halves_abs_and_neg() -> None:
 # ---------------------------------------------------------------- integers
 
 
+@pytest.mark.parametrize(("arch", "name"), [("gfx1100", "V_CVT_PK_U8_F32"), ("gfx1201", "V_CVT_PK_U8_F32"), ("gfx942", "V_CVT_PK_U8_F32"),
+                                            ("gfx950", "V_CVT_PKACCUM_U8_F32")])  # fmt: skip
+def test_conversion_to_a_byte_rounds_to_nearest(arch: str, name: str) -> None:
+    for x, byte in ((0.5, 0), (1.5, 2), (2.75, 3), (254.5, 254), (254.75, 255), (300.0, 255), (-3.0, 0)):
+        got = run_on(arch, name, S0=f32(x), S1=0xF2, S2=0x11223344, D0=0x11223344)["D0"]
+        assert got == 0x11003344 | byte << 16
+
+
 def test_lerp_keeps_the_carry() -> None:
     assert (
         run("V_LERP_U8", S0=0xFF_01_FF_00, S1=0xFF_02_FF_01, S2=0x00_01_01_00)["D0"]
