@@ -38,7 +38,7 @@ import numpy as np
 Array: TypeAlias = "np.ndarray[Any, np.dtype[Any]]"
 
 #: Modules that register cases.
-MODULES = tuple(f"tests.kernels.cases_{part}" for part in ("order", "grid", "bits", "machine"))
+MODULES = tuple(f"tests.kernels.cases_{part}" for part in ("order", "grid", "bits", "machine", "network", "work", "calls", "lanes"))
 #: Architecture -> lanes that a wave can have.
 TARGETS = {"gfx1100": (32, 64), "gfx1201": (32, 64), "gfx942": (64,), "gfx950": (64,)}
 
@@ -133,7 +133,8 @@ class Case:
 
     def problem(self, arch: str, lanes: int, n: int) -> Problem:
         """The same numbers on every call."""
-        return self.make(Setting(arch, lanes, n, np.random.default_rng([n, *self.name.encode()])))
+        with np.errstate(all="ignore"):
+            return self.make(Setting(arch, lanes, n, np.random.default_rng([n, *self.name.encode()])))
 
 
 @dataclass(frozen=True)

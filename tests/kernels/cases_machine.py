@@ -236,7 +236,7 @@ def integers(bits: int) -> Callable[[Setting], Problem]:
 
 for _bits, _what in ((8, "bytes in words"), (16, "16-bit instructions"), (32, "divisions by reciprocals, saturation"),
                      (64, "pairs of words with carries, long division")):
-    case(f"integers_i{_bits}", "math.hip", _what, n=192, small=64)(integers(_bits))
+    case(f"integers_i{_bits}", "math.hip", _what, n=2048, small=64)(integers(_bits))
 
 HARD = (0.0, -0.0, 1.0, -1.5, 2.5, 3.5, 1e-7, -6e-8, 5e-324, 1.2e-38, 1e-40, -2.3e-308, 65504.0, 65520.0, 3.4e38, -1.7e308,
         8388609.5, 4503599627370497.5, np.inf, -np.inf, np.nan, 0.1, 1 / 3, 1e5)
@@ -295,7 +295,7 @@ def to_bf16(x: Array) -> Array:
     return ((bits + np.uint32(0x7FFF) + (bits >> np.uint32(16) & np.uint32(1))) >> np.uint32(16)).astype(np.uint16)
 
 
-@case("conversions", "math.hip", "between f16, bf16, f32, f64 and integers of 16 to 64 bits, rounded once", n=320, small=64)
+@case("conversions", "math.hip", "between f16, bf16, f32, f64 and integers of 16 to 64 bits, rounded once", n=8192, small=64)
 def conversions(s: Setting) -> Problem:
     n, (d, _), (f, _) = s.n, float_values(s, np.float64), float_values(s, np.float32, nan=False)
     d[::4] = f[::4].astype(np.float64) * (1 + 2.0**-30)
