@@ -7,7 +7,7 @@ from functools import cache
 
 import numpy as np
 
-from tests.kernels.cases import Array, Check, Problem, Setting, Step, case, groups
+from tests.kernels.cases import Check, Problem, Setting, Step, case, groups
 
 M32 = 0xFFFF_FFFF
 
