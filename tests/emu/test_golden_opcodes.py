@@ -6,28 +6,24 @@ Encodings come from the shared assembler goldens. Memory instructions get addres
 
 from __future__ import annotations
 
-import ctypes
 import json
 import random
-from collections.abc import Iterator, Mapping, Sequence
-from functools import lru_cache
+from collections.abc import Iterator
 
 import pytest
 
 from stuntgpu.emu.cache import cache, host
-from stuntgpu.emu.faults import KernelFault
 from stuntgpu.emu.forms import Form, row
+from stuntgpu.emu.fuzz.case import Case, differences, run
+from stuntgpu.emu.fuzz.setup import Setup, parts
 from stuntgpu.emu.handlers import build
-from stuntgpu.emu.memory import AddressSpace
 from stuntgpu.emu.native import Native
 from stuntgpu.emu.program import Code, Pool, is_elided
 from stuntgpu.emu.records import works_of
 from stuntgpu.emu.reference import Reference
-from stuntgpu.emu.state import WaveFinal, WaveInit, following, register
-from stuntgpu.isa.asm import assemble_one
 from stuntgpu.isa.decode import DecodeError, decode
 from stuntgpu.isa.errors import Unmodelled
-from stuntgpu.isa.inst import Inst, Kind
+from stuntgpu.isa.inst import Inst
 from stuntgpu.isa.memory_fields import segment
 from stuntgpu.isa.operands import operands
 from tests.emu.gaps import NATIVE, is_native_gap
@@ -40,24 +36,12 @@ WAVES = [
     pytest.param(arch, lanes, seed, marks=pytest.mark.slow if arch == "gfx942" else ())
     for arch in ARCHES for lanes, seed in ((32, 1), (64, 2)) if lanes == 64 or arch.startswith("gfx1")
 ]  # fmt: skip
-CODE = 0x10000
 MODES = (0xF0, 0xC0)
 #: Characters of LLVM assembly of a handler, and those that may be longer: a table of 2/pi, products of matrices.
 LONGEST, LONG = 60_000, ("V_TRIG_PREOP_F64", "V_WMMA_", "V_SWMMAC_")
 
 #: Encodings whose instructions need memory, jump, or act on the wave.
 APART = frozenset(("SOPP", "MIMG", "VIMAGE", "VSAMPLE", "EXP", "VEXPORT", "LDSDIR", "VDSDIR"))
-HARD = (
-    0, 0x8000_0000, 1, 0x8000_0001, 0x7F_FFFF, 0x80_0000, 0x3F80_0000, 0xBF80_0000, 0x7F80_0000, 0xFF80_0000,
-    0x7FC0_0001, 0xFF81_2345, 0x7F80_0001, 0x7F7F_FFFF, 0x4F00_0000, 0x5F00_0000, 0xFFFF_FFFF, 0x7FFF_FFFF,
-    0x3C00_3C00, 0x7C00_7C00, 0x7E01_FC00, 0x0001_0001, 0x83FF_03FF, 0x7BFF_7BFF, 0x7FF0_0000, 0x7FF8_0000,
-    0x3FF0_0000, 0x7FEF_FFFF, 0x41DF_FFFF, 0x43E0_0000,
-)  # fmt: skip
-
-
-def word(rng: random.Random) -> int:
-    small, near_one = rng.randrange(64), rng.randrange(110, 145) << 23 | rng.getrandbits(23) | rng.getrandbits(1) << 31
-    return rng.choice((rng.choice(HARD), rng.getrandbits(32), small, near_one))
 
 
 def instructions(arch: str) -> Iterator[tuple[Inst, bytes, str]]:
@@ -108,39 +92,12 @@ def forms_of(inst: Inst, lanes: int, mode: int) -> list[Form]:
     return [w.bound.form for w in works if w.bound is not None]
 
 
-def parts(inst: Inst) -> Sequence[Inst]:
-    return (inst,) if inst.x is None or inst.y is None else (inst.x, inst.y)
-
-
-def registers(inst: Inst, lanes: int, rng: random.Random) -> Mapping[int, list[int]]:
-    """Contents of the VGPRs around the instruction's."""
-    vectors = (Kind.VGPR, Kind.AGPR)
-    used = {following(register(o), k) for p in parts(inst) for o in operands(p) if o.kind in vectors for k in range(33)}
-    used |= {v & 255 for k, v in inst.fields.items() if k in ("ADDR", "DATA0", "SRC0", "SRC1", "SRC2", "VDST", "VSRC0")}
-    return {reg: [word(rng) for _ in range(lanes)] for reg in used}
-
-
-def start(inst: Inst, lanes: int, mode: int, rng: random.Random) -> WaveInit:
-    exec_mask = rng.choice(((1 << lanes) - 1, rng.getrandbits(lanes), 1 << rng.randrange(lanes), 0))
-    m0 = 1 if "REL" in inst.name else rng.choice((0, 1, word(rng)))
-    return WaveInit(exec_mask, {i: word(rng) for i in range(106)}, registers(inst, lanes, rng),
-                    vcc=rng.getrandbits(lanes), scc=rng.getrandbits(1), m0=m0, mode=mode | rng.choice((0, 0x100, 0x300)))
-
-
-@lru_cache(maxsize=8)
-def ended(arch: str) -> bytes:
-    """S_ENDPGM."""
-    return assemble_one(arch, "s_endpgm")
-
-
-def outcome(executor: Native | Reference, code: bytes, init: WaveInit, lanes: int) -> WaveFinal | str:
-    memory = ctypes.create_string_buffer(code + ended(executor.arch), len(code) + 64)
-    space = AddressSpace()
-    space.map(CODE, len(code) + 64, ctypes.addressof(memory), keep=memory)
-    try:
-        return executor.run_wave(space, CODE, init, lanes, 4096)
-    except KernelFault as fault:
-        return fault.kind
+def case_of(inst: Inst, code: bytes, lanes: int, mode: int, rng: random.Random) -> Case:
+    """The instruction in a random state."""
+    setup = Setup(inst.arch, lanes, rng)
+    setup.fill([inst])
+    setup.m0 = 1 if "REL" in inst.name else setup.m0
+    return Case(inst.arch, lanes, (code,), setup.init(mode), rng.randrange(8))
 
 
 @pytest.mark.parametrize(("arch", "lanes", "seed"), WAVES)
@@ -150,9 +107,9 @@ def test_golden_opcodes_do_the_same_on_both_tiers(arch: str, lanes: int, seed: i
     cache().handlers(f for inst, _, _, mode in work for f in forms_of(inst, lanes, mode))
     wrong = []
     for inst, code, asm, mode in work:
-        init = start(inst, lanes, mode, rng)
-        if outcome(native, code, init, lanes) != outcome(reference, code, init, lanes):
-            wrong.append(f"{asm} (mode {mode:#x}, exec {init.exec_mask:#x})")
+        case = case_of(inst, code, lanes, mode | rng.choice((0, 0x100, 0x300)), rng)
+        if found := differences(run(native, case), run(reference, case)):
+            wrong.append(f"{asm} (mode {mode:#x}, exec {case.init.exec_mask:#x}): {found[0]}")
     assert len(work) > ARCHES[arch]
     assert not wrong, "\n".join(wrong)
 
