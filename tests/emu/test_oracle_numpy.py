@@ -17,6 +17,7 @@ from tests.emu.sweep import ARCHES, OUT, Bits, halves, joined, operand, sweep
 KEEP, OVFL, DX10, IEEE = 0xF0, 1 << 23, 1 << 8, 1 << 9
 MANY, FEW = 1 << 20, 1 << 12
 SIZES = [FEW, pytest.param(MANY, marks=pytest.mark.slow)]
+CASES = [("gfx1100", FEW), *(pytest.param(arch, MANY, marks=pytest.mark.slow) for arch in ARCHES)]
 EVERY_HALF: Bits = np.arange(1 << 16, dtype=np.uint16)
 ROUNDS = {0: "nearest", 1: "up", 2: "down", 3: "zero"}
 
@@ -131,8 +132,7 @@ def spelled(arch: str, text: str) -> str:
     return text.replace("_nc_u32", "_u32").replace("v_fma_mix", "v_mad_mix") if is_gfx9(arch) else text
 
 
-@pytest.mark.parametrize("n", SIZES)
-@pytest.mark.parametrize("arch", ARCHES)
+@pytest.mark.parametrize(("arch", "n"), CASES)
 def test_division_of_f32_is_correctly_rounded(arch: str, n: int) -> None:
     a, b = operand(rng(1), 32, n), operand(rng(2), 32, n)
     (got,) = sweep(arch, spelled(arch, DIV_F32), [a, a, b], 1)
@@ -140,8 +140,7 @@ def test_division_of_f32_is_correctly_rounded(arch: str, n: int) -> None:
         same(got, a.view(np.float32) / b.view(np.float32), a, b)
 
 
-@pytest.mark.parametrize("n", SIZES)
-@pytest.mark.parametrize("arch", ARCHES)
+@pytest.mark.parametrize(("arch", "n"), CASES)
 def test_division_of_f64_is_correctly_rounded(arch: str, n: int) -> None:
     a, b = operand(rng(3), 64, n), operand(rng(4), 64, n)
     got = joined(*sweep(arch, DIV_F64, [*halves(a), *halves(b)], 2))
@@ -149,8 +148,7 @@ def test_division_of_f64_is_correctly_rounded(arch: str, n: int) -> None:
         same(got, a.view(np.float64) / b.view(np.float64), a, b)
 
 
-@pytest.mark.parametrize("n", SIZES)
-@pytest.mark.parametrize("arch", ARCHES)
+@pytest.mark.parametrize(("arch", "n"), CASES)
 def test_division_of_f16_is_correctly_rounded(arch: str, n: int) -> None:
     a, b = operand(rng(5), 16, n), operand(rng(6), 16, n)
     (got,) = sweep(arch, spelled(arch, DIV_F16), [a.astype(np.uint32)] * 2 + [b.astype(np.uint32)], 1)
@@ -158,8 +156,7 @@ def test_division_of_f16_is_correctly_rounded(arch: str, n: int) -> None:
         same(got.astype(np.uint16), a.view(np.float16) / b.view(np.float16), a, b)
 
 
-@pytest.mark.parametrize("n", SIZES)
-@pytest.mark.parametrize("arch", ARCHES)
+@pytest.mark.parametrize(("arch", "n"), CASES)
 def test_square_roots_are_correctly_rounded(arch: str, n: int) -> None:
     single, double = operand(rng(7), 32, n), operand(rng(8), 64, n)
     (got,) = sweep(arch, spelled(arch, SQRT_F32), [single], 1)
@@ -204,12 +201,12 @@ def test_every_f16_widens_exactly(arch: str) -> None:
     same(joined(low, high), halfs.astype(np.float64), EVERY_HALF)
 
 
-@pytest.mark.parametrize("n", SIZES)
+@pytest.mark.slow
 @pytest.mark.parametrize("saturate", [False, True])
 @pytest.mark.parametrize("direction", ROUNDS, ids=ROUNDS.values())
 @pytest.mark.parametrize("arch", ["gfx1100", "gfx950"])
-def test_f32_narrows_to_f16_as_mode_says(arch: str, direction: int, saturate: bool, n: int) -> None:
-    a = operand(rng(9), 32, n)
+def test_f32_narrows_to_f16_as_mode_says(arch: str, direction: int, saturate: bool) -> None:
+    a = operand(rng(9), 32, MANY)
     a[::2] = a[::2] & np.uint32(0x8FFF_FFFF) | np.uint32(0x3000_0000)  # near the range of f16
     x = doubles(a)
     mode = KEEP | direction << 2 | saturate * OVFL
@@ -217,8 +214,7 @@ def test_f32_narrows_to_f16_as_mode_says(arch: str, direction: int, saturate: bo
     same(got.astype(np.uint16), clipped(x, narrowed(x, direction), saturate).view(np.float16), a)
 
 
-@pytest.mark.parametrize("n", SIZES)
-@pytest.mark.parametrize("arch", ARCHES)
+@pytest.mark.parametrize(("arch", "n"), CASES)
 def test_pairs_of_f16_round_toward_zero(arch: str, n: int) -> None:
     a, b = operand(rng(10), 32, n), operand(rng(11), 32, n)
     name = "v_cvt_pkrtz_f16_f32" if is_gfx9(arch) else "v_cvt_pk_rtz_f16_f32"
@@ -239,10 +235,10 @@ def test_f32_narrows_to_bf16_to_nearest(n: int) -> None:
         same(back, (pair << np.uint32(16)).view(np.float32), pair)
 
 
-@pytest.mark.parametrize("n", SIZES)
+@pytest.mark.slow
 @pytest.mark.parametrize("direction", ROUNDS, ids=ROUNDS.values())
-def test_f64_narrows_to_f32_as_mode_says(direction: int, n: int) -> None:
-    a = operand(rng(14), 64, n)
+def test_f64_narrows_to_f32_as_mode_says(direction: int) -> None:
+    a = operand(rng(14), 64, MANY)
     a[::2] = a[::2] & np.uint64(0x8FFF_FFFF_FFFF_FFFF) | np.uint64(0x3000_0000_0000_0000)
     x = a.view(np.float64)
     for arch in ("gfx1201", "gfx942"):

@@ -14,8 +14,8 @@ from tests.emu.sweep import OUT, Bits, Words, operand, sweep
 
 KEEP, OVFL = 0xF0, 1 << 23
 MANY, FEW = 1 << 20, 1 << 12
-SIZES = [FEW, pytest.param(MANY, marks=pytest.mark.slow)]
 ARCHES = ("gfx1201", "gfx942", "gfx950")
+CASES = [("gfx942", FEW), *(pytest.param(arch, MANY, marks=pytest.mark.slow) for arch in ARCHES)]
 Floats = NDArray[Any]
 
 OCP: Mapping[str, Any] = {"fp8": ml_dtypes.float8_e4m3fn, "bf8": ml_dtypes.float8_e5m2, "fp6": ml_dtypes.float6_e2m3fn,
@@ -70,7 +70,7 @@ def selected(arch: str, name: str, target: str, part: int, parts: int) -> str:
 
 
 @pytest.mark.parametrize("kind", ["fp8", "bf8"])
-@pytest.mark.parametrize("arch", ARCHES)
+@pytest.mark.parametrize("arch", ["gfx1201", "gfx942", pytest.param("gfx950", marks=pytest.mark.slow)])
 def test_every_byte_widens_from_every_place(arch: str, kind: str) -> None:
     others = np.random.default_rng(1).integers(0, 256, (4, 256), np.uint32)
     for part in range(4):
@@ -90,10 +90,9 @@ def bounded(t: Any, x: Floats, saturate: bool) -> Floats:
     return np.clip(x, -top, top) if saturate else x
 
 
-@pytest.mark.parametrize("n", SIZES)
 @pytest.mark.parametrize("saturate", [False, True])
 @pytest.mark.parametrize("kind", ["fp8", "bf8"])
-@pytest.mark.parametrize("arch", ARCHES)
+@pytest.mark.parametrize(("arch", "n"), CASES)
 def test_pairs_of_f32_narrow_to_nearest_bytes(arch: str, kind: str, saturate: bool, n: int) -> None:
     a, b, t = near(2, n), near(3, n), small(arch, kind)
     text = f"v_mov_b32 v{OUT}, 0xabcd0000\nv_cvt_pk_{kind}_f32 v{OUT}, v0, v1"
@@ -105,11 +104,12 @@ def test_pairs_of_f32_narrow_to_nearest_bytes(arch: str, kind: str, saturate: bo
     assert set(got >> np.uint32(16)) == {0xABCD}
 
 
-@pytest.mark.parametrize("n", SIZES)
+@pytest.mark.slow
 @pytest.mark.parametrize("kind", ["fp8", "bf8"])
 @pytest.mark.parametrize("arch", ARCHES)
-def test_random_bits_decide_which_neighbour(arch: str, kind: str, n: int) -> None:
+def test_random_bits_decide_which_neighbour(arch: str, kind: str) -> None:
     """Normal numbers: a fraction r between two neighbours goes up when r and the random word, as fractions, reach 1."""
+    n = MANY
     t, random = small(arch, kind), np.random.default_rng(4).integers(0, 1 << 32, n, np.uint32)
     a = near(5, n) & np.uint32(0x8007_FFFF) | np.random.default_rng(6).integers(0x3D0, 0x420, n, np.uint32) << np.uint32(20)
     (got,) = sweep(arch, f"v_mov_b32 v{OUT}, 0\nv_cvt_sr_{kind}_f32 v{OUT}, v0, v1", [a, random], 1)
@@ -142,6 +142,7 @@ def part_of(words: Words, wide: str, i: int) -> Bits:
     return (words >> np.uint32(16 * i)).astype(np.uint16)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("wide", ["f32", "f16", "bf16"])
 @pytest.mark.parametrize("kind", ["fp8", "bf8", "fp4"])
 def test_pairs_widen_with_a_scale(kind: str, wide: str) -> None:
@@ -157,6 +158,7 @@ def test_pairs_widen_with_a_scale(kind: str, wide: str) -> None:
             same(got[i] if wide == "f32" else part_of(got[0], wide, i), result(wide, x, scale), source, operand_)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("wide", ["f32", "f16"])
 @pytest.mark.parametrize("kind", ["fp8", "bf8"])
 def test_single_bytes_widen_with_a_scale(kind: str, wide: str) -> None:
@@ -179,6 +181,7 @@ def six_bits(planes: Sequence[Words], i: int) -> Words:
     return v & np.uint32(63)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("wide", ["f32", "f16", "bf16"])
 @pytest.mark.parametrize("kind", ["fp6", "bf6"])
 def test_thirty_two_widen_with_a_scale(kind: str, wide: str) -> None:
@@ -221,10 +224,11 @@ def halves_joined(x: Words, y: Words) -> Words:
     return x | y << np.uint32(16)
 
 
-@pytest.mark.parametrize("n", [FEW, pytest.param(1 << 18, marks=pytest.mark.slow)])
+@pytest.mark.slow
 @pytest.mark.parametrize("wide", ["f32", "f16", "bf16"])
 @pytest.mark.parametrize("kind", ["fp8", "bf8", "fp4"])
-def test_pairs_narrow_with_a_scale(kind: str, wide: str, n: int) -> None:
+def test_pairs_narrow_with_a_scale(kind: str, wide: str) -> None:
+    n = 1 << 18
     (a, x), (b, y), (operand_, scale) = wide_values(wide, 13, n), wide_values(wide, 14, n), scales(15, n)
     width = WIDTH[kind]
     for part in range(32 // (2 * width)):
@@ -243,6 +247,7 @@ def test_pairs_narrow_with_a_scale(kind: str, wide: str, n: int) -> None:
         assert (got & kept == kept).all()
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("wide", ["f32", "f16", "bf16"])
 @pytest.mark.parametrize("kind", ["fp6", "bf6"])
 def test_thirty_two_narrow_with_a_scale(kind: str, wide: str) -> None:
@@ -261,6 +266,7 @@ def test_thirty_two_narrow_with_a_scale(kind: str, wide: str) -> None:
         same(six_bits(got, i).astype(np.uint8), narrowed(kind, values, scale), bits, operand_)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("wide", ["f32", "f16", "bf16"])
 @pytest.mark.parametrize("kind", ["fp8", "bf8"])
 def test_random_bits_decide_after_the_scale(kind: str, wide: str) -> None:
