@@ -244,8 +244,8 @@ class LoopHandler(LaneHandler):
         if self.form.segment != "buffer":
             return self.resolve(address, x.width // 8, layout.ACCESS_ATOMIC, self.kind_of(x), self.lane32())
         low, high = (self.read_lane(n, 64) for n in ("low", "high"))
-        end_address = e.bin("add", address, e.const(x.width // 8, 64))
-        ok = e.bin("and", e.icmp("ule", low, address), e.icmp("ule", end_address, high))
+        room = e.icmp("uge", e.bin("sub", high, address), e.const(x.width // 8, 64))
+        ok = e.bin("and", e.bin("and", e.icmp("ule", low, address), e.icmp("ule", address, high)), room)
         crooked = e.icmp("ne", e.bin("and", address, e.const(x.width // 8 - 1, 64)), e.const(0, 64))
         ok = e.bin("or", ok, crooked)  # a misaligned atomic faults wherever it is
         some, end, before = e.label("some"), e.label("end"), e.block

@@ -181,8 +181,9 @@ class WaveHandler(Handler):
         records = e.zext(e.zext(shift(e, "lshr", words, e.const(64, 32)), 32), 64)
         none = e.icmp("eq", stride, e.const(0, 64))
         room = e.select(none, records, e.bin("mul", records, stride))
-        past = e.bin("add", e.bin("sub", at, base), e.const(size, 64))
-        return e.bin("and", e.icmp("ule", base, at), e.icmp("ule", past, room))
+        offset = e.bin("sub", at, base)
+        starts = e.bin("and", e.icmp("ule", base, at), e.icmp("ule", offset, room))
+        return e.bin("and", starts, e.icmp("uge", e.bin("sub", room, offset), e.const(size, 64)))
 
     def _buffer_load(self, x: Load, addr: Value) -> Value:
         """S_BUFFER_LOAD: dword by dword (or the smaller whole), zero where outside the buffer's bytes."""

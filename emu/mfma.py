@@ -31,7 +31,7 @@ from stuntgpu.emu.smallfloat import SMALL, widen
 from stuntgpu.emu.state import following, register
 from stuntgpu.emu.wave import Wave
 from stuntgpu.isa.arch import ARCHES
-from stuntgpu.isa.errors import Bug, Unmodelled
+from stuntgpu.isa.errors import Unmodelled
 from stuntgpu.isa.inst import Inst, Kind, Operand
 
 ENCODINGS = ("VOP3P_MFMA", "VOP3PX2")
@@ -248,11 +248,11 @@ def _xf32(v: int) -> int:
 def _start(w: Wave, op: Operand, shape: Shape, block: int, i: int, j: int) -> int:
     element, lane = shape.place(block, i, j)
     flip = sf.F64.sign if op.neg and shape.result == "f64" else 0
-    if op.kind is Kind.CONST:
-        return (op.value & ((1 << 64) - 1) if shape.result == "f64" else op.value & M32) ^ flip
-    if op.kind not in (Kind.VGPR, Kind.AGPR):
-        raise Bug(f"accumulator of a matrix instruction in {op.kind.value}")
     words = 2 if shape.result == "f64" else 1
+    if op.kind is Kind.CONST:
+        return op.value & ((1 << 32 * words) - 1) ^ flip
+    if op.kind not in (Kind.VGPR, Kind.AGPR):
+        return w.read_scalar(op.reg, words) ^ flip
     value = sum(w.vgprs[following(register(op), words * element + r)][lane] << 32 * r for r in range(words))
     return value ^ flip
 

@@ -260,7 +260,15 @@ ALWAYS_INLINE void gather_up(u8 *to, const u32 *data, u32 lanes, u32 size) {
 
 /* ---------------------------------------------------------------- one lane */
 
+/* One move for each: other threads must not see half of a lane's 64 bits. */
+typedef volatile u64 whole8 __attribute__((aligned(1)));
+
 ALWAYS_INLINE void lane_in(u32 *data, const u8 *p, u32 lanes, u32 lane, u32 size) {
+  if (size == 8) {
+    u64 v = *(const whole8 *)(const void *)p;
+    data[lane] = (u32)v, data[lanes + lane] = (u32)(v >> 32);
+    return;
+  }
   if (size < 4) {
     u32 v = 0;
     memcpy(&v, p, size);
@@ -274,6 +282,10 @@ ALWAYS_INLINE void lane_in(u32 *data, const u8 *p, u32 lanes, u32 lane, u32 size
 }
 
 ALWAYS_INLINE void lane_out(u8 *p, const u32 *data, u32 lanes, u32 lane, u32 size) {
+  if (size == 8) {
+    *(whole8 *)(void *)p = data[lane] | (u64)data[lanes + lane] << 32;
+    return;
+  }
   if (size < 4) {
     memcpy(p, &data[lane], size);
     return;
@@ -329,7 +341,7 @@ int sg_buffer_bytes(Wave *w, const u64 *range, u8 *bytes, u32 lane, u64 address,
   for (u32 at = 0; at < size; at += 4) {
     u32 n = size - at < 4 ? size - at : 4;
     u64 here = address + at;
-    if (here < low || here + n > high)
+    if (here < low || here > high || high - here < n)
       continue;
     u8 *p = find(w, here, n, write ? PERM_WRITE : PERM_READ);
     if (p)
@@ -342,6 +354,16 @@ int sg_buffer_bytes(Wave *w, const u64 *range, u8 *bytes, u32 lane, u64 address,
 
 static int buffer_lane(Wave *w, const u64 *range, u32 *data, u32 lane, u64 address, u32 size, int write) {
   u8 bytes[16] = {0};
+  u64 high = range[w->lanes + lane];
+  int in_range = range[lane] <= address && address <= high && high - address >= size;
+  u8 *p = in_range ? find(w, address, size, write ? PERM_WRITE : PERM_READ) : NULL;
+  if (LIKELY(p != NULL)) {
+    if (write)
+      lane_out(p, data, w->lanes, lane, size);
+    else
+      lane_in(data, p, w->lanes, lane, size);
+    return 0;
+  }
   if (write)
     lane_out(bytes, data, w->lanes, lane, size);
   if (sg_buffer_bytes(w, range, bytes, lane, address, size, write))

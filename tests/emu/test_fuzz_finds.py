@@ -65,3 +65,16 @@ def test_scalar_loads_from_the_scratch_aperture_are_page_faults() -> None:
 def test_blocks_of_registers_are_stored_across_two_regions() -> None:
     text = "global_store_block v13, v[0:31], s[0:1] offset:-1"
     assert_tiers_agree("gfx1201", text, lanes=32, v={13: SEAM_VA - MIDDLE, 2: 0x0102_0304}, s=BASE, m0=0x5, exec_mask=3)
+
+
+@pytest.mark.parametrize("text", ["s_buffer_load_b64 s[4:5], s[0:3], s8 offset:-1", "buffer_load_b32 v0, v1, s[0:3], s8 offen",
+                                  "buffer_atomic_add_u32 v0, v1, s[0:3], s8 offen"])
+def test_places_at_the_end_of_all_addresses_are_outside_of_small_buffers(text: str) -> None:
+    for offset in (0xFFFF_FFFF, 0xFFFF_FFFC, 0):
+        assert_tiers_agree("gfx1100", text, lanes=32, s={8: offset, 3: 0x3000_0000}, v={1: 0xFFFF_FFFC})
+
+
+@pytest.mark.parametrize("source", ["src_shared_limit", "src_private_base", "1.0"])
+def test_mfma_starts_from_constants_of_every_kind(source: str) -> None:
+    code = {"src_shared_limit": "0000efd3800db203", "src_private_base": "0000efd3800db603", "1.0": "0000efd3800dca03"}[source]
+    assert_tiers_agree("gfx942", code, lanes=64, v={6: 0x3FF0_0000, 7: 0x3FF0_0000, 128: 1, 129: 0x4000_0000})
