@@ -416,6 +416,63 @@ def test_threads_change_no_bytes(arch: str, seed: int) -> None:
     assert total[1] == 180
 
 
+#: Workgroup 0 stores the 64-bit words (i, i) while workgroup 1 loads them: word 16 collects halves that differ.
+HALVES = """
+  $args
+  $lone
+  s_mov_b32 s6, $group
+  s_mov_b64 s[8:9], s[4:5]
+  s_movk_i32 s10, 0x100
+  s_mov_b32 s11, $format
+  v_mov_b32 v2, 0
+  v_mov_b32 v8, 0
+  v_mov_b32 v9, 0
+  v_mov_b32 v10, 0
+  v_mov_b32 v1, 1
+  $add v2, v1, s[4:5] offset:128
+both:
+  $load v4, v2, s[4:5] offset:128 $fresh
+  $vm
+  v_cmp_gt_u32 vcc, 2, v4
+  s_cbranch_vccnz both
+  s_mov_b32 s12, 60000
+  s_cmp_eq_u32 s6, 0
+  s_cbranch_scc1 write
+read:
+  $get
+  $vm
+  v_xor_b32 v12, v8, v9
+  v_or_b32 v10, v10, v12
+  s_add_i32 s12, s12, -1
+  s_cmp_lg_u32 s12, 0
+  s_cbranch_scc1 read
+  $store v2, v10, s[4:5] offset:64
+  s_endpgm
+write:
+  $vadd v8, 1, v8
+  v_mov_b32 v9, v8
+  $put
+  s_add_i32 s12, s12, -1
+  s_cmp_lg_u32 s12, 0
+  s_cbranch_scc1 write
+  s_endpgm
+"""
+
+
+@pytest.mark.parametrize(("arch", "get", "put"), [
+    ("gfx1100", "$load64 v[8:9], v2, s[4:5] $fresh", "$store64 v2, v[8:9], s[4:5]"),
+    ("gfx1100", "buffer_load_b64 v[8:9], off, s[8:11], 0 glc", "buffer_store_b64 v[8:9], off, s[8:11], 0"),
+    ("gfx942", "buffer_load_dwordx2 v[8:9], off, s[8:11], 0 sc1", "buffer_store_dwordx2 v[8:9], off, s[8:11], 0"),
+])
+def test_64_bits_are_stored_and_loaded_at_once(arch: str, get: str, put: str) -> None:
+    formats = {"gfx1100": 0x31004000, "gfx942": 0x27000}
+    for _ in range(4):
+        out = words(64)
+        text = HALVES.replace("$get", get).replace("$put", put)
+        Machine(arch, "native", threads=2).run(text, out, groups=2, format=formats[arch])
+        assert (out[32], out[16]) == (2, 0)
+
+
 @pytest.mark.parametrize("threads", [2, 4])
 def test_workgroups_meet_across_threads(threads: int) -> None:
     out = words(4)
