@@ -43,7 +43,7 @@ _RESULTS: Mapping[str, Callable[[sf.Format], int]] = {
     "one": lambda f: sf.from_int(f, 1, 8, False, sf.Env()),
     "+inf": lambda f: f.inf,
     "-inf": lambda f: f.inf | f.sign,
-    "nan": lambda f: f.nan,
+    "nan": lambda f: f.nan | f.sign,
 }
 
 
@@ -60,7 +60,8 @@ def approximate(op: str, f: sf.Format, a: int, env: sf.Env) -> int:
     """`op` (a key of transcend.PROGRAMS) of a, in format f."""
     if f.name not in transcend.FORMATS[op]:
         raise Unmodelled("every arch", f"{op}.{f.name}", "emu/transcend.py")
-    a = sf.flushed(f, a, env.flush_in)
+    always = (op, f.name) in transcend.FLUSHED
+    a = sf.flushed(f, a, always or env.flush_in)
     nan = sf.first_nan(f, a)
     if nan is not None:
         return nan
@@ -68,4 +69,4 @@ def approximate(op: str, f: sf.Format, a: int, env: sf.Env) -> int:
         if _CLASSES[name](f, a):
             return _RESULTS[result](f)
     x = evaluate(transcend.PROGRAMS[op], sf.to_float(f, a))
-    return sf.flushed(f, sf.from_float(f, x), env.flush_out)
+    return sf.flushed(f, sf.from_float(f, x), always or env.flush_out)

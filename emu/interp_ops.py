@@ -12,6 +12,7 @@ from typing import Any
 from stuntgpu.emu import softfloat as sf
 from stuntgpu.emu.approx import approximate
 from stuntgpu.emu.smallfloat import SMALL, STOCHASTIC, Small, narrow, to_norm, trig_preop, widen
+from stuntgpu.emu.transcend import FLUSHED
 from stuntgpu.isa.ir import FLOATS, Op
 
 #: (node, source of each argument) -> source of the result. An argument is a name or a constant.
@@ -150,7 +151,7 @@ def _arithmetic(f: sf.Format) -> dict[str, FloatFunction]:
         "fmul": lambda a, b, m: sf.mul(f, a, b, getattr(m, n)),
         "fdiv": lambda a, b, m: sf.div(f, a, b, getattr(m, n)),
         "fma": lambda a, b, c, m: sf.fma(f, a, b, c, getattr(m, n)),
-        "sqrt": lambda a, m: sf.sqrt(f, a, getattr(m, n)),
+        "sqrt": lambda a, m: sf.sqrt(f, sf.flushed(f, a, ("sqrt", n) in FLUSHED), getattr(m, n)),
         "rcp": lambda a, m: approximate("rcp", f, a, getattr(m, n)),
         "rsq": lambda a, m: approximate("rsq", f, a, getattr(m, n)),
         "exp2": lambda a, m: approximate("exp2", f, a, getattr(m, n)),

@@ -7,6 +7,7 @@ from collections.abc import Callable, Mapping
 
 from stuntgpu.emu import transcend
 from stuntgpu.emu.lower_float import (
+    flush,
     flush_in,
     flush_out,
     is_nan,
@@ -93,16 +94,17 @@ def _matches(e: Emitter, f: Float, kind: str, x: Value) -> Value:
 
 def _result(f: Float, name: str) -> int:
     return {"+zero": 0, "-zero": f.sign, "one": f.bias << f.man, "+inf": f.inf,
-            "-inf": f.inf | f.sign, "nan": f.nan}[name]
+            "-inf": f.inf | f.sign, "nan": f.nan | f.sign}[name]
 
 
 def approximation(f: Float, op: str) -> Lower:
     def lower(e: Emitter, n: Op, args: list[Value]) -> Value:
-        x = flush_in(e, f, args[0])
+        always = (op, f.name) in transcend.FLUSHED
+        x = flush(e, f, args[0]) if always else flush_in(e, f, args[0])
         wide = x if f is F64 else widen(e, f, F64, x)
         r = run(e, transcend.PROGRAMS[op], wide)
         r = r if f is F64 else narrow(e, F64, f, r, "rne", saturate=False)
-        r = flush_out(e, f, r)
+        r = flush(e, f, r) if always else flush_out(e, f, r)
         for kind, result in reversed(transcend.SPECIALS[op]):
             r = e.select(_matches(e, f, kind, x), e.const(_result(f, result), f.width), r)
         return e.select(is_nan(e, f, x), e.bin("or", x, e.const(f.quiet, f.width)), r)

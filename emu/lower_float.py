@@ -15,6 +15,7 @@ from collections.abc import Callable, Mapping, Sequence
 
 from stuntgpu.emu.lower_int import Lower, shift
 from stuntgpu.emu.lower_text import BF16, F16, F32, F64, FORMATS, Emitter, Float, Value
+from stuntgpu.emu.transcend import FLUSHED
 from stuntgpu.isa.ir import Op
 
 # ---------------------------------------------------------------- classes and denormals
@@ -306,6 +307,17 @@ def arithmetic(f: Float, op: str) -> Lower:
     return lower
 
 
+def square_root(f: Float) -> Lower:
+    def lower(e: Emitter, n: Op, args: list[Value]) -> Value:
+        x = flush(e, f, args[0]) if ("sqrt", f.name) in FLUSHED else flush_in(e, f, args[0])
+        rnd = rounding(e, n, f)
+        r = _small(e, f, "sqrt", (x,), rnd) if f.width == 16 else native(e, f, "sqrt", (x,), rnd)
+        invalid = e.select(is_nan(e, f, x), e.bin("or", x, e.const(f.quiet, f.width)), e.const(f.nan | f.sign, f.width))
+        return flush_out(e, f, e.select(is_unordered(e, f, r), invalid, r))
+
+    return lower
+
+
 # ---------------------------------------------------------------- integral values and pieces
 
 
@@ -563,8 +575,9 @@ def _round_int(e: Emitter, signed: bool, x: Value, f: Float, rnd: str) -> Value:
 
 def _rows(f: Float) -> Mapping[str, Lower]:
     rows: dict[str, Lower] = {}
-    for op in ("fadd", "fsub", "fmul", "fdiv", "fma", "sqrt"):
+    for op in ("fadd", "fsub", "fmul", "fdiv", "fma"):
         rows[f"{op}.{f.name}"] = arithmetic(f, op)
+    rows[f"sqrt.{f.name}"] = square_root(f)
     for op in _INTEGRAL:
         rows[f"{op}.{f.name}"] = integral(f, op)
     rows[f"fract.{f.name}"], rows[f"mantissa.{f.name}"] = fract(f), mantissa(f)

@@ -371,7 +371,7 @@ def div(f: Format, a: int, b: int, env: Env) -> int:
 
 
 def sqrt(f: Format, a: int, env: Env) -> int:
-    """Square root, rounded once; -0 keeps its sign, what is below gives NaN."""
+    """Square root, rounded once; -0 keeps its sign, what is below gives the default NaN with its sign set."""
     a = flushed(f, a, env.flush_in)
     nan = first_nan(f, a)
     if nan is not None:
@@ -379,7 +379,7 @@ def sqrt(f: Format, a: int, env: Env) -> int:
     if not a & f.abs_mask or a == f.inf:
         return a
     if a >= f.sign:
-        return f.nan
+        return f.nan | f.sign
     _, m, e = decode(f, a)
     extra = 2 * f.man + 6 + (e & 1)
     root = math.isqrt(m << extra)

@@ -7,16 +7,17 @@ bits more than f32, so the result is the correctly rounded one but for rare near
 
 How an executor applies the rule to an input x of format f16, bf16 or f32:
 
-1. flush x to a signed zero when MODE flushes denormals of the format and x is one;
+1. flush x to a signed zero when it is denormal and MODE flushes denormals of the format, or FLUSHED says always;
 2. a NaN is quieted and returned; else the first matching row of `SPECIALS[op]` gives the result;
 3. else convert x to binary64 (exact), run `PROGRAMS[op]`, round the last value to the format, and
-   flush a denormal result to a signed zero when MODE flushes.
+   flush a denormal result to a signed zero as in step 1.
 
 f64 has only rcp and rsq (the hardware has no other): the same programs, in which every operation
 rounds to the format already; the flush of step 3 stays.
 
 Units:   angles in turns; a float constant is the exact binary64 value it prints.
-Source:  own derivation: Taylor coefficients, with the size of the first missing term beside each table.
+Source:  own derivation: Taylor coefficients, with the size of the first missing term beside each table. Special
+         values, their NaN and FLUSHED: the notes and examples of the instructions in the vendor's documents.
 """
 
 from __future__ import annotations
@@ -51,7 +52,7 @@ Program = tuple[Step, ...]
 #: Input classes of the special rows, tested in order: "zero" and "inf" match either sign, "negative"
 #: matches what is below zero and finite.
 Class = Literal["+zero", "-zero", "zero", "+inf", "-inf", "inf", "negative"]
-#: "nan" is the default NaN (positive, quiet bit only).
+#: "nan" is the default NaN with its sign set.
 Result = Literal["+zero", "-zero", "one", "+inf", "-inf", "nan"]
 
 SPECIALS: Mapping[str, tuple[tuple[Class, Result], ...]] = {
@@ -190,6 +191,9 @@ PROGRAMS: Mapping[str, Program] = {
     "sin2pi": _turns(0.0),
     "cos2pi": _turns(1.0),
 }
+
+#: (operation, format) whose denormal arguments and results are zeros whatever MODE says; "sqrt" too, which is IEEE's else.
+FLUSHED = frozenset((op, "f32") for op in ("rcp", "rsq", "exp2", "log2", "sqrt"))
 
 #: Formats an operation exists for.
 FORMATS: Mapping[str, tuple[str, ...]] = {

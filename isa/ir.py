@@ -82,7 +82,7 @@ def _float_rows(f: str, n: int) -> Iterator[OpInfo]:
     """Format `f` of `n` bits; rounding and denormals per MODE for that format."""
     for name, k, doc in (
         ("fadd", 2, "a + b"), ("fsub", 2, "a - b"), ("fmul", 2, "a * b"), ("fdiv", 2, "a / b, rounded once"),
-        ("fma", 3, "a * b + c, rounded once"), ("sqrt", 1, "square root, rounded once"),
+        ("fma", 3, "a * b + c, rounded once"), ("sqrt", 1, "square root, rounded once; below zero the default NaN with its sign set"),
         ("rcp", 1, "1 / a, hardware approximation (see emu/transcend.md rule)"),
         ("rsq", 1, "1 / sqrt(a), hardware approximation"),
         ("exp2", 1, "2 ** a, hardware approximation"), ("log2", 1, "log2 a, hardware approximation"),
@@ -315,7 +315,7 @@ ACTIONS: Mapping[str, str] = {
     "wmma": "matrix multiply-add; the executor reads shape and types from the mnemonic",
     "transpose": "after the results are stored; arguments: bits of an element, n lanes: the data of every n lanes is a matrix"
                  " of as many rows as a lane has elements and n columns, row after row; lane i of the n gets column i",
-    "memory_barrier": "order memory (buffer_gl*_inv and the like)",
+    "memory_barrier": "order memory (buffer_gl*_inv and the like, waits for stores)",
     "swizzle": "DS_SWIZZLE_B32",
     "illegal": "raises the illegal-instruction fault",
 }
