@@ -14,7 +14,7 @@ from tests.shared import shared_dir
 
 #: Files of an architecture: asserted on its hardware, or carried over from RDNA3's.
 FILES = {
-    "gfx1100": ("instr_rdna3.jsonl",),
+    "gfx1100": ("instr_rdna3.jsonl",), "gfx1151": ("instr_rdna3.jsonl",),
     "gfx1201": ("instr_rdna4.jsonl", "instr_rdna4_transfer.jsonl"),
 }
 #: Programs not asked about, and why; anything else a file holds must run.

@@ -45,6 +45,7 @@ INT_CALLS = (
 #: Statements of one architecture: matrix instructions, among others.
 OWN = {
     "gfx1100": ("{{ h16 a = (h16)((half)X), b = (h16)((half)Y); f8 c = __builtin_amdgcn_wmma_f32_16x16x16_f16_w32(a, b, (f8)(1.0f)); f0 += c[3]; }}",),
+    "gfx1151": ("{{ float u = __builtin_amdgcn_readfirstlane((int)X) * 1.5f + 0.25f; if (u > 3.0f) f0 += __builtin_floorf(u); }}",),
     "gfx1201": ("{{ h8 a = (h8)((half)X), b = (h8)((half)Y); f8 c = __builtin_amdgcn_wmma_f32_16x16x16_f16_w32_gfx12(a, b, (f8)(1.0f)); f0 += c[3]; }}",),
     "gfx942": ("{{ f4 c = __builtin_amdgcn_mfma_f32_16x16x4f32((float)X, (float)Y, (f4)(f0), 0, 0, 0); f0 += c[1]; }}",
                "{{ h4 a = (h4)((half)X); f4 c = __builtin_amdgcn_mfma_f32_16x16x16f16(a, a, (f4)(f0), 0, 0, 0); f0 += c[2]; }}"),
