@@ -10,6 +10,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 import numpy as np
+import pytest
 from numpy.typing import NDArray
 
 from stuntgpu.emu.memory import AddressSpace
@@ -22,6 +23,8 @@ from stuntgpu.isa.asm import assemble
 Bits = NDArray[Any]  # unsigned integers of an operand's width
 ARCHES = ("gfx1100", "gfx1201", "gfx942", "gfx950")
 Words = NDArray[np.uint32]
+#: One for the normal suite; the others' tests are slow ones.
+ONE_FIRST = ("gfx1100", *(pytest.param(arch, marks=pytest.mark.slow) for arch in ARCHES[1:]))
 OUT = 128
 CODE, PLANES, PLANE_STRIDE = 0x2000_0000_0000, 0x2100_0000_0000, 1 << 32
 _AT, _LEFT = 250, 96  # VGPR: byte offset of the lane's item; SGPR: iterations to go

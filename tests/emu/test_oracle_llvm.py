@@ -22,8 +22,8 @@ RUBBISH = 0xA5A5_A5A5
 
 #: What the normal suite runs.
 SAMPLE = (
-    "V_FMA_F16", "V_PK_FMA_F16", "V_LDEXP_F16", "V_CVT_F16_F32", "V_CVT_I32_F64", "V_MED3_F32@gfx11", "V_MIN_F16@gfx9",
-    "V_MAXIMUM_F32", "V_CMPX_NGE_F16", "V_MAD_U64_U32", "V_ADD_CO_CI_U32 vcc", "V_PERM_B32", "V_PK_ADD_I16 clamp",
+    "V_PK_FMA_F16", "V_LDEXP_F16", "V_CVT_I32_F64", "V_MIN_F16@gfx9", "V_MAXIMUM_F32", "V_CMPX_NGE_F16",
+    "V_ADD_CO_CI_U32 vcc", "V_PERM_B32", "V_PK_ADD_I16 clamp",
 )
 
 def operands(row: Row, seed: int, n: int) -> list[Bits]:
@@ -164,7 +164,7 @@ def test_table_covers_what_it_did() -> None:
     assert sum(rounds(oracle.rows()[t]) for t in chosen("gfx1100")) > 50
 
 
-@pytest.mark.parametrize("arch", ARCHES)
+@pytest.mark.parametrize("arch", ["gfx1201", "gfx942"])
 def test_a_sample_of_instructions_agrees_with_the_host(arch: str) -> None:
     """Both tiers; every instruction is a slow test's."""
     texts = tuple(t for t in SAMPLE if t in chosen(arch))

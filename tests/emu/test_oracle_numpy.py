@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 
 from stuntgpu.isa.arch import arch as arch_of
 from tests.emu.oracle_llvm import narrowed
-from tests.emu.sweep import ARCHES, OUT, Bits, halves, joined, operand, sweep
+from tests.emu.sweep import ARCHES, ONE_FIRST, OUT, Bits, halves, joined, operand, sweep
 
 KEEP, OVFL, DX10, IEEE = 0xF0, 1 << 23, 1 << 8, 1 << 9
 MANY, FEW = 1 << 20, 1 << 12
@@ -165,7 +165,7 @@ def test_square_roots_are_correctly_rounded(arch: str, n: int) -> None:
         same(joined(*sweep(arch, SQRT_F64, halves(double), 2)), np.sqrt(double.view(np.float64)), double)
 
 
-@pytest.mark.parametrize("arch", ARCHES)
+@pytest.mark.parametrize("arch", ONE_FIRST)
 def test_division_of_denormals_flushes_with_mode(arch: str) -> None:
     """V_DIV_FIXUP sees what MODE leaves of its operands: a flushed numerator gives zero, a flushed denominator infinity."""
     one, tiny = np.full(64, 0x3F80_0000, np.uint32), np.full(64, 0x0000_0100, np.uint32)
@@ -192,7 +192,7 @@ def clipped(x: NDArray[Any], bits: Bits, saturate: bool) -> Bits:
     return np.where(over, bits - np.uint16(1), bits)
 
 
-@pytest.mark.parametrize("arch", ARCHES)
+@pytest.mark.parametrize("arch", ONE_FIRST)
 def test_every_f16_widens_exactly(arch: str) -> None:
     got, low, high = sweep(arch, f"v_cvt_f32_f16 v{OUT}, v0\nv_cvt_f64_f32 v[{OUT + 2}:{OUT + 3}], v{OUT}\n"
                            f"v_mov_b32 v{OUT + 1}, v{OUT + 2}\nv_mov_b32 v{OUT + 2}, v{OUT + 3}", [EVERY_HALF.astype(np.uint32)], 3)
@@ -262,7 +262,7 @@ def directed(x: NDArray[Any], direction: int) -> NDArray[Any]:
 
 
 @pytest.mark.parametrize(("dx10", "of_nan"), [(True, 0.0), (False, np.nan)])
-@pytest.mark.parametrize("arch", ARCHES)
+@pytest.mark.parametrize("arch", ONE_FIRST)
 def test_clamp_is_to_one_and_nan_follows_dx10_clamp(arch: str, dx10: bool, of_nan: float) -> None:
     """RDNA4 has no such bit: NaN is zero there."""
     of_nan = 0.0 if arch_of(arch).dialect == "gfx12" else of_nan
@@ -277,6 +277,7 @@ def test_clamp_is_to_one_and_nan_follows_dx10_clamp(arch: str, dx10: bool, of_na
             same(bits, want.astype(t), source)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("name", "factor"), [("mul:2", 2.0), ("mul:4", 4.0), ("div:2", 0.5)])
 @pytest.mark.parametrize("arch", ARCHES)
 def test_omod_scales_where_denormals_are_flushed(arch: str, name: str, factor: float) -> None:
@@ -289,7 +290,7 @@ def test_omod_scales_where_denormals_are_flushed(arch: str, name: str, factor: f
     same(got, np.where(tiny, np.copysign(np.float32(0), want), want).astype(np.float32), a)
 
 
-@pytest.mark.parametrize("arch", ["gfx1100", "gfx942"])
+@pytest.mark.parametrize("arch", ["gfx1100", pytest.param("gfx942", marks=pytest.mark.slow)])
 def test_ieee_mode_quiets_signalling_nans_of_minima(arch: str) -> None:
     a, b = (operand(rng(seed), 32, FEW) for seed in (18, 19))
     (got,) = sweep(arch, f"v_min_f32 v{OUT}, v0, v1", [a, b], 1, mode=KEEP | IEEE)
@@ -302,6 +303,7 @@ def test_ieee_mode_quiets_signalling_nans_of_minima(arch: str) -> None:
     assert not ((got & magnitude > 0x7F80_0000) & (got & quiet == 0)).any()
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", ["v_mad_f16", "v_mad_legacy_f16", "v_mac_f16"])
 def test_multiply_add_of_cdna_halves_rounds_twice(name: str) -> None:
     """MAC and MAD leave the upper half of the register, the LEGACY form clears it."""

@@ -70,7 +70,7 @@ def selected(arch: str, name: str, target: str, part: int, parts: int) -> str:
 
 
 @pytest.mark.parametrize("kind", ["fp8", "bf8"])
-@pytest.mark.parametrize("arch", ["gfx1201", "gfx942", pytest.param("gfx950", marks=pytest.mark.slow)])
+@pytest.mark.parametrize("arch", ["gfx942", *(pytest.param(arch, marks=pytest.mark.slow) for arch in ("gfx1201", "gfx950"))])
 def test_every_byte_widens_from_every_place(arch: str, kind: str) -> None:
     others = np.random.default_rng(1).integers(0, 256, (4, 256), np.uint32)
     for part in range(4):
