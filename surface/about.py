@@ -13,6 +13,7 @@ from rich.console import Console
 from rich.table import Table
 
 from stuntgpu import __version__
+from stuntgpu.isa.abi.devices import KIB, device
 from stuntgpu.isa.arch import ARCHES, arch
 from stuntgpu.isa.semantics import rows
 from stuntgpu.mockdrivers.run import describe_gpus
@@ -52,6 +53,7 @@ def show() -> None:
     console = Console()
     console.print(f"stuntgpu {__version__}")
     console.print(devices())
+    console.print(profiles())
     console.print(architectures())
 
 
@@ -90,6 +92,19 @@ def devices() -> Table:
         table.add_column(column)
     for gpu in describe_gpus():
         table.add_row(gpu.arch, gpu.name, str(gpu.compute_units), f"{gpu.vram_bytes // GIB} GiB", ", ".join(gpu.interfaces))
+    return table
+
+
+def profiles() -> Table:
+    """One row an architecture: the GPU whose size bounds what runs at a time in `Gpu(arch)`."""
+    table = Table(title="Devices the emulator executes as", title_justify="left", box=box.SIMPLE_HEAD)
+    for column in ("arch", "GPU", "XCCs", "CUs", "waves/CU", "VGPRs/SIMD", "LDS/CU"):
+        table.add_column(column, justify="left" if column in ("arch", "GPU") else "right", no_wrap=True)
+    for name in sorted(ARCHES):
+        d = device(name)
+        vgprs = "/".join(str(file.per_simd) for file in d.vgprs.values())
+        table.add_row(name, d.marketing_name.removeprefix("AMD "), str(d.xccs), str(d.compute_units),
+                      str(d.simds_per_cu * d.wave_slots), vgprs, f"{d.lds_bytes // KIB} KiB")
     return table
 
 

@@ -17,7 +17,7 @@ from collections.abc import Iterable, Iterator
 from pathlib import Path
 
 from stuntgpu.coverage.page import page
-from stuntgpu.coverage.records import Record, dump, load
+from stuntgpu.coverage.records import Record, dump, load, with_shared
 from stuntgpu.emu.handlers import build
 from stuntgpu.emu.lower_text import Host
 from stuntgpu.emu.program import Code, Pool, is_elided
@@ -34,11 +34,11 @@ from stuntgpu.isa.semantics import semantics
 #: What handlers are made for does not depend on the machine that makes them.
 HOST = Host(f16c=True)
 TABLE = Path(__file__).with_name("table.py")
-#: Recorded programs: the architectures they count for, and whether their results are hardware's own.
+#: Recorded programs: the architectures they count for, and whether results are of their hardware (h) or carried over (t).
 GOLDENS = {
-    "instr_rdna3.jsonl": (("gfx1100",), "h"),
-    "instr_rdna4.jsonl": (("gfx1201",), "h"), "instr_rdna4_transfer.jsonl": (("gfx1201",), "t"),
-    "instr_cdna.jsonl": (("gfx950",), "h"), "instr_cdna_transfer.jsonl": (("gfx942", "gfx950"), "t"),
+    "instr_rdna3.jsonl": {"gfx1100": "h", "gfx1151": "t"},
+    "instr_rdna4.jsonl": {"gfx1201": "h"}, "instr_rdna4_transfer.jsonl": {"gfx1201": "t"},
+    "instr_cdna.jsonl": {"gfx950": "h"}, "instr_cdna_transfer.jsonl": {"gfx942": "t", "gfx950": "t"},
 }  # fmt: skip
 
 
@@ -97,15 +97,18 @@ def instructions(path: Path, name: str) -> Iterator[str]:
 
 
 def seen(name: str, flag: str, folder: Path) -> set[str]:
-    files = (f for f, (names, kind) in GOLDENS.items() if name in names and kind == flag)
+    files = (f for f, kinds in GOLDENS.items() if kinds.get(name) == flag)
     return {i for f in files for i in instructions(folder / f, name)}
 
 
 def measure(folder: Path) -> Iterator[Record]:
+    """Of an architecture that extends another, what it adds."""
     for name in sorted(ARCHES):
         confirmed, carried = seen(name, "h", folder), seen(name, "t", folder)
+        extended = arch(ARCHES[name].extends).tables.by_name if ARCHES[name].extends else {}
         for row, inst in samples(name):
-            yield record(name, row, inst, confirmed, carried)
+            if row.name not in extended:
+                yield record(name, row, inst, confirmed, carried)
 
 
 def digest(folder: Path) -> str:
@@ -129,7 +132,7 @@ def main(argv: list[str] | None = None) -> int:
     text = module(measure(options.goldens), digest(options.goldens))
     files = {TABLE: text}
     if options.docs is not None:
-        files[options.docs] = page(tuple(load(text.split('"""\\\n')[1].removesuffix('"""\n'))))
+        files[options.docs] = page(with_shared(load(text.split('"""\\\n')[1].removesuffix('"""\n'))))
     status = 0
     for path, wanted in files.items():
         if path.is_file() and path.read_text() == wanted:

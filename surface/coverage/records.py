@@ -13,6 +13,8 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 
+from stuntgpu.isa.arch import ARCHES
+
 #: Flag -> heading of its column.
 COLUMNS = {"a": "assemble", "s": "semantics", "n": "native", "h": "hardware", "t": "carried"}
 #: Where semantics come from -> how pages put it.
@@ -48,11 +50,19 @@ def load(text: str) -> Iterator[Record]:
             yield Record(arch, base, name, origin, frozenset(flags))
 
 
+def with_shared(records: Iterable[Record]) -> tuple[Record, ...]:
+    """The records, and those of what an architecture shares with the one it extends: results of hardware count as carried over."""
+    measured = tuple(records)
+    shared = (Record(a.name, r.base, r.name, r.origin, frozenset("t" if f == "h" else f for f in r.flags))
+              for a in ARCHES.values() for r in measured if r.arch == a.extends)
+    return (*measured, *shared)
+
+
 def stored() -> tuple[Record, ...]:
     """The records that were generated with this version."""
     from stuntgpu.coverage import table
 
-    return tuple(load(table.RECORDS))
+    return with_shared(load(table.RECORDS))
 
 
 @dataclass(frozen=True, slots=True)

@@ -45,6 +45,8 @@ def test_info_shows_devices_and_coverage() -> None:
     shown = stuntgpu("info").output
     assert "gfx1100" in shown
     assert "executed" in shown
+    (strix,) = (line.split() for line in shown.splitlines() if "8060S" in line)
+    assert strix == ["gfx1151", "Radeon", "8060S", "Graphics", "1", "40", "32", "1536/768", "64", "KiB"]
 
 
 def test_emu_without_a_kernel_lists_them(vadd: Path) -> None:

@@ -8,7 +8,16 @@ from hypothesis import strategies as st
 
 from stuntgpu.cli import main
 from stuntgpu.coverage import gen, page
-from stuntgpu.coverage.records import COLUMNS, ORIGINS, Record, by_encoding, dump, load, stored
+from stuntgpu.coverage.records import (
+    COLUMNS,
+    ORIGINS,
+    Record,
+    by_encoding,
+    dump,
+    load,
+    stored,
+    with_shared,
+)
 from stuntgpu.isa.arch import ARCHES, arch
 from stuntgpu.isa.errors import Unmodelled
 from stuntgpu.isa.semantics import semantics
@@ -45,7 +54,7 @@ def test_origins_are_those_of_the_semantics() -> None:
 
 def test_golden_records_are_what_is_measured() -> None:
     folder = shared_dir() / "goldens"
-    assert dump(gen.measure(folder)) == dump(stored())
+    assert dump(with_shared(gen.measure(folder))) == dump(stored())
     assert gen.digest(folder) in tree.text(tree.ROOT / "surface/coverage/table.py").splitlines()[0]
 
 
@@ -64,6 +73,13 @@ def test_info_of_an_instruction_names_its_encodings_and_source() -> None:
     assert [line.split()[1:4] for line in shown.output.splitlines() if "V_ADD_F32" in line] == [
         ["VOP2", "V_ADD_F32", "text"], ["VOP3", "V_ADD_F32", "text"],
     ]  # fmt: skip
+
+
+def test_what_an_extension_shares_counts_as_carried_over() -> None:
+    of = {(r.arch, r.base, r.name): r.flags for r in stored()}
+    assert "h" in of["gfx1100", "VOP2", "V_ADD_F32"]
+    assert of["gfx1151", "VOP2", "V_ADD_F32"] == of["gfx1100", "VOP2", "V_ADD_F32"] - {"h"} | {"t"}
+    assert of["gfx1151", "SOP2", "S_FMAMK_F32"] == frozenset("asnt")
 
 
 def test_info_of_a_misspelt_instruction_suggests_one() -> None:
