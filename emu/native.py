@@ -13,6 +13,7 @@ import threading
 from collections.abc import Sequence
 
 from stuntgpu.emu import faults, hwregs, layout, occupancy, state, stored
+from stuntgpu.emu.allocation import EVERYTHING, Allocation, of_launch
 from stuntgpu.emu.cache import cache
 from stuntgpu.emu.faults import RESERVED, KernelFault
 from stuntgpu.emu.launch import Launch, RunOptions, Stats
@@ -56,7 +57,7 @@ class Native:
 
     def __init__(self, arch: str) -> None:
         self.arch, self.row = arch, state.wavefront(arch)
-        self._programs: dict[tuple[int, bytes], list[Program]] = {}
+        self._programs: dict[tuple[int, bytes, Allocation], list[Program]] = {}
         self._lock = threading.RLock()
 
     def run(self, space: AddressSpace, launch: Launch, options: RunOptions) -> Stats:
@@ -69,33 +70,35 @@ class Native:
         launch = state.launch_of_wave(code_va, lanes, lds_bytes, scratch_va, scratch_wave_bytes)
         return _Run(self, space, launch, RunOptions(max_wave_instructions=budget), init).run_single(init)
 
-    def program(self, space: AddressSpace, entry: int, lanes: int, mode: int) -> Program:
+    def program(self, space: AddressSpace, entry: int, lanes: int, mode: int,
+                allocation: Allocation = EVERYTHING) -> Program:
         """The program at an address: one known by its bytes, one kept on disk, or a new one."""
         def fetch(pc: int, size: int) -> bytes:
             return _fetch(space, entry + pc, size)
 
         signature = fetch(0, stored.SIGNATURE_BYTES)
         with self._lock:
-            known = self._programs.setdefault((lanes, signature), [])
+            known = self._programs.setdefault((lanes, signature, allocation), [])
             for p in known:
                 if p.matches(fetch):
                     return p
-            p = self._kept(lanes, mode, signature, fetch) or self._decoded(lanes, fetch)
+            p = self._kept(lanes, mode, signature, fetch, allocation) or self._decoded(lanes, fetch, allocation)
             known.append(p)
             del known[:-_PROGRAMS_PER_SIGNATURE]
             return p
 
-    def _kept(self, lanes: int, mode: int, signature: bytes, fetch: Fetch) -> Program | None:
-        name = stored.name_of(self.arch, lanes, mode, signature)
+    def _kept(self, lanes: int, mode: int, signature: bytes, fetch: Fetch, allocation: Allocation) -> Program | None:
+        name = stored.name_of(self.arch, lanes, mode, signature, allocation)
         found = stored.load(cache().folder, name, self.arch, lanes, fetch)
         if found is None or not cache().known(_symbols(found[1])):
             return None
         program, template = found
+        program.allocation = allocation
         program.variants[mode] = template.variant(_addresses(template))
         return program
 
-    def _decoded(self, lanes: int, fetch: Fetch) -> Program:
-        p = Program(self.arch, lanes)
+    def _decoded(self, lanes: int, fetch: Fetch, allocation: Allocation) -> Program:
+        p = Program(self.arch, lanes, allocation=allocation)
         p.extend(0, fetch)
         return p
 
@@ -112,7 +115,7 @@ class Native:
                 p.decoded(fetch)
                 template = assemble(p, mode)
                 p.variants[mode] = template.variant(_addresses(template))
-                name = stored.name_of(self.arch, p.lanes, mode, fetch(0, stored.SIGNATURE_BYTES))
+                name = stored.name_of(self.arch, p.lanes, mode, fetch(0, stored.SIGNATURE_BYTES), p.allocation)
                 stored.save(cache().folder, name, p, template)
             return p.variants[mode]
 
@@ -183,7 +186,8 @@ class _Run:
         self.native, self.space, self.launch, self.options = native, space, launch, options
         self.lib = library()
         self.mode = state.start_mode(native.row, launch) if init is None else state.effective_mode(native.row, init.mode)
-        self.program = native.program(space, launch.entry, launch.wave_lanes, self.mode & MODE_MASK)
+        self.program = native.program(space, launch.entry, launch.wave_lanes, self.mode & MODE_MASK,
+                                      of_launch(native.arch, launch))
         self.made: list[Variant] = []  # every variant a wave of this launch may be in
         self.lock = threading.Lock()
         self.shares: list[_Share] = []

@@ -25,6 +25,7 @@ SLOT_FREE = 0
 C_HANDLERS = (
     "sg_op_endpgm", "sg_op_halt", "sg_op_barrier", "sg_op_barrier_wait", "sg_op_yield", "sg_op_illegal", "sg_op_unmodelled",
     "sg_op_trap", "sg_op_priority", "sg_op_dealloc", "sg_op_doorbell", "sg_op_goto", "sg_op_undecoded", "sg_op_nop",
+    "sg_op_fence",
 )  # fmt: skip
 
 

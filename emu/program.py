@@ -15,6 +15,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
 from stuntgpu.emu import layout, state
+from stuntgpu.emu.allocation import EVERYTHING, Allocation
 from stuntgpu.emu.forms import row
 from stuntgpu.isa.decode import DecodeError, decode
 from stuntgpu.isa.errors import Unmodelled
@@ -27,7 +28,6 @@ if TYPE_CHECKING:
 #: Constants a program can have; waves hold a copy.
 POOL_DWORDS = 8192
 
-_ELIDED = frozenset(("nop", "memory_barrier"))
 DEBUG_TRAPS = (3,)
 
 #: Calls: code comes back to the instruction behind.
@@ -100,7 +100,7 @@ def is_elided(code: Code) -> bool:
         return state.wavefront(code.inst.arch).messages.get(message_of(code.inst)) == "interrupt"
     if action.action == "trap":
         return code.inst.fields["SIMM16"] & 0xFF in DEBUG_TRAPS
-    return action.action in _ELIDED
+    return action.action == "nop"
 
 
 def message_of(inst: Inst) -> int:
@@ -148,6 +148,7 @@ class Program:
     heads      places code jumps to: they keep their records, and counting starts there.
     spans      the bytes of each instruction; runs: joined, to notice other code in their place.
     variants   records by the float bits of MODE (see records.py).
+    allocation   the vector registers that its waves have.
     """
 
     arch: str
@@ -160,6 +161,7 @@ class Program:
     variants: dict[int, Variant] = field(default_factory=dict)
     generation: int = 0
     runs: list[tuple[int, bytes]] = field(default_factory=list)
+    allocation: Allocation = EVERYTHING
 
     def __post_init__(self) -> None:
         self.pool = Pool(self.lanes)

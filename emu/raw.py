@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from stuntgpu.isa.abi.descriptor import CodeProperties, KernelDescriptor, Rsrc1, Rsrc2
+from stuntgpu.emu.state import wavefront
+from stuntgpu.isa.abi.descriptor import CodeProperties, KernelDescriptor, Rsrc1, Rsrc2, Rsrc3
 from stuntgpu.isa.abi.targets import Target
 
 #: Where code starts in a raw image, behind the descriptor made for it.
@@ -42,11 +43,14 @@ class KernelSpec:
         if self.wave_lanes != arch.wave_lanes(self.wave_lanes == 32):
             raise ValueError(f"{self.name}: {arch.name} has no waves of {self.wave_lanes} lanes")
         x, y, z = self.workgroup_ids
+        accumulators = wavefront(arch.name).n_accvgprs
+        registers = MAX_VGPRS + accumulators
         return KernelDescriptor(
             group_segment_size=self.lds_bytes, private_segment_size=self.scratch_bytes,
             entry_offset=CODE_OFFSET + self.entry,
-            rsrc1=Rsrc1(vgprs=MAX_VGPRS // arch.vgpr_granule(self.wave_lanes) - 1, float_mode=self.float_mode,
+            rsrc1=Rsrc1(vgprs=registers // arch.vgpr_granule(self.wave_lanes) - 1, float_mode=self.float_mode,
                         dx10_clamp=self.dx10_clamp, ieee_mode=self.ieee_mode, mem_ordered=arch.has_wave32),
             rsrc2=Rsrc2(scratch_en=self.scratch_bytes > 0, user_sgprs=self.user_sgprs, workgroup_id_x=x,
                         workgroup_id_y=y, workgroup_id_z=z, workitem_ids=self.workitem_ids),
+            rsrc3=Rsrc3(accum_offset=MAX_VGPRS // 4 - 1) if accumulators else Rsrc3(),
             properties=CodeProperties(kernarg_segment_ptr=True, wavefront_size32=self.wave_lanes == 32))

@@ -13,9 +13,10 @@ from __future__ import annotations
 import ctypes
 import struct
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from stuntgpu.emu import layout, state
+from stuntgpu.emu.allocation import within
 from stuntgpu.emu.cache import cache, host
 from stuntgpu.emu.forms import Bound, Form, Slot, bind, row, symbol
 from stuntgpu.emu.native_abi import CPlace
@@ -30,12 +31,13 @@ from stuntgpu.emu.program import (
 )
 from stuntgpu.isa.errors import Unmodelled
 from stuntgpu.isa.inst import Inst, Kind
-from stuntgpu.isa.ir import Do
+from stuntgpu.isa.ir import Do, Store, statements
 from stuntgpu.isa.operands import operands
 
 _C_HANDLERS = {
     "endpgm": "sg_op_endpgm", "barrier": "sg_op_barrier", "sleep": "sg_op_yield", "trap": "sg_op_trap",
     "halt": "sg_op_halt", "priority": "sg_op_priority", "illegal": "sg_op_illegal", "barrier_wait": "sg_op_barrier_wait",
+    "memory_barrier": "sg_op_fence",
 }  # fmt: skip
 
 #: By effect of S_SENDMSG.
@@ -67,9 +69,18 @@ def works_of(code: Code, lanes: int, mode: int, pool: Pool) -> list[Work]:
             return _pair(code.inst.x, code.inst.y, lanes, mode, pool)
         if [s.action for s in row(code.inst.arch, code.inst.name).sem.body if isinstance(s, Do)] == ["sendmsg", "halt"]:
             return [_message(code.inst), Work(None, "sg_op_halt")]
-        return [_single(code.inst, lanes, mode, pool)]
+        fence = [Work(None, "sg_op_fence")] if is_coherent_store(code.inst) else []
+        return [_single(code.inst, lanes, mode, pool), *fence]
     except Unmodelled as e:
         return [Work(None, "sg_op_unmodelled", reason=str(e))]
+
+
+def is_coherent_store(inst: Inst) -> bool:
+    """CDNA has no counter of stores alone that a kernel could wait for: its stores for the whole device say so, by
+    SC1, and what follows comes after them for everyone."""
+    if not inst.fields.get("SC1") or (facts := row(inst.arch, inst.name)).is_atomic:
+        return False
+    return any(isinstance(s, Store) for s in statements(facts.sem.body))
 
 
 def _single(inst: Inst, lanes: int, mode: int, pool: Pool) -> Work:
@@ -269,7 +280,14 @@ class _Assembler:
     def works(self, code: Code) -> list[Work]:
         if is_elided(code):
             return [Work(None, "sg_op_nop")]
-        return works_of(code, self.program.lanes, self.mode, self.program.pool)
+        p = self.program
+        try:
+            inst = None if code.inst is None else within(code.inst, p.allocation)
+        except Unmodelled as e:
+            return [Work(None, "sg_op_unmodelled", reason=str(e))]
+        if inst is None and code.inst is not None:
+            return [Work(None, "sg_op_nop")]
+        return works_of(replace(code, inst=inst), p.lanes, self.mode, p.pool)
 
     def record(self, r: _Row, fn: int) -> bytes:
         values = r.work.bound.values if r.work.bound is not None else (r.work.argument,)

@@ -12,8 +12,10 @@ from __future__ import annotations
 
 import random
 from collections.abc import Iterator, Sequence
+from dataclasses import replace
 
 from stuntgpu.emu import faults, occupancy, state, wave_hwregs
+from stuntgpu.emu.allocation import Allocation, within
 from stuntgpu.emu.faults import RESERVED, KernelFault, WaveReport
 from stuntgpu.emu.launch import Launch, RunOptions, Stats
 from stuntgpu.emu.memory import EXECUTE, AddressSpace
@@ -39,7 +41,7 @@ class Reference:
 
     def __init__(self, arch: str) -> None:
         self.arch, self.row = arch, state.wavefront(arch)
-        self._steps: dict[bytes, Step] = {}
+        self._steps: dict[tuple[Allocation, bytes], Step] = {}
         self._shifted: dict[tuple[Inst, int], Step] = {}
 
     def run(self, space: AddressSpace, launch: Launch, options: RunOptions) -> Stats:
@@ -83,9 +85,9 @@ class Reference:
             w.inst = None
             raise w.fault("page fault", address=w.pc, access="fetch", detail="the PC is not in executable memory")
         code = w.space.read(w.pc, min(LONGEST_INSTRUCTION, region.end - w.pc))
-        step = self._steps.get(code)
+        step = self._steps.get((w.allocation, code))
         if step is None:
-            step = self._steps[code] = self._build(w, code)
+            step = self._steps[w.allocation, code] = self._build(w, code)
         w.inst = step.inst
         return step
 
@@ -111,7 +113,8 @@ class Reference:
             w.inst = None
             raise w.fault("illegal instruction", detail=f"{e.reason} ({code[:8].hex(' ')})") from None
         try:
-            return build(inst)
+            done = within(inst, w.allocation)
+            return Step(inst, inst.size, ()) if done is None else replace(build(done), inst=inst)
         except Unmodelled as e:
             w.inst = inst
             raise w.fault("unmodelled instruction", detail=str(e)) from e

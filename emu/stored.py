@@ -19,6 +19,7 @@ from functools import lru_cache
 from pathlib import Path
 from typing import Any
 
+from stuntgpu.emu.allocation import Allocation
 from stuntgpu.emu.cache import Folder
 from stuntgpu.emu.program import Fetch, Program
 from stuntgpu.emu.records import Template
@@ -42,9 +43,9 @@ def _files(*folders: Path) -> Iterator[tuple[Path, os.stat_result]]:
                 yield path, path.stat()
 
 
-def name_of(arch: str, lanes: int, mode: int, signature: bytes) -> str:
+def name_of(arch: str, lanes: int, mode: int, signature: bytes, allocation: Allocation) -> str:
     """File of a program."""
-    key = repr((arch, lanes, mode)).encode() + signature + _sources()
+    key = repr((arch, lanes, mode, allocation)).encode() + signature + _sources()
     return hashlib.sha256(key).hexdigest()[:40] + ".prg"
 
 

@@ -15,7 +15,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 
 from stuntgpu.emu import address as at
-from stuntgpu.emu import formats, hwregs, place, state, wave_hwregs
+from stuntgpu.emu import allocation, formats, hwregs, place, state, wave_hwregs
 from stuntgpu.emu import softfloat as sf
 from stuntgpu.emu.faults import KernelFault, offset
 from stuntgpu.emu.launch import Launch
@@ -103,6 +103,7 @@ class Wave:
               passes: times at which those of `complete` were.
     late      the wave's time less the instructions it executed (see hwregs.py).
     stored    hardware registers that are the wave's own; user_prio, no_vgprs: fields of STATUS.
+    allocation   the vector registers it has.
     facts, place, dispatch_id   what hardware registers show of the launch and of where the wave runs.
     actions   what the current instruction does beside its results.
     """
@@ -125,6 +126,7 @@ class Wave:
         self.user_prio = self.no_vgprs = 0
         self.late, self.passes = group.clock, [0, 0, 0]
         self.facts, self.place = _surroundings(self)
+        self.allocation = allocation.of_launch(row.arch, group.launch) if group.launch else allocation.EVERYTHING
         self.dispatch_id = group.launch.dispatch_id if group.launch else 0
         self.segment = "flat"
         self.atomic = False

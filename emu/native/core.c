@@ -204,6 +204,12 @@ SG_API i32 sg_op_undecoded(Wave *w, const Record *r) {
 
 SG_API i32 sg_op_nop(Wave *w, const Record *r) { return r[1].fn(w, r + 1); }
 
+/* Host processors let loads overtake earlier stores; where the kernel forbids it, so do they. */
+SG_API i32 sg_op_fence(Wave *w, const Record *r) {
+  atomic_thread_fence(memory_order_seq_cst);
+  return r[1].fn(w, r + 1);
+}
+
 /* Sizes and offsets that Python mirrors, in the order of emu/layout.py. */
 SG_API u64 sg_layout(u32 i) {
   static const u64 values[] = {

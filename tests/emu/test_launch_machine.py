@@ -6,6 +6,7 @@ What a register must hold is spelled out here from the ISA documents, not taken 
 from __future__ import annotations
 
 import re
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -13,6 +14,7 @@ import pytest
 
 from stuntgpu.emu import Gpu, KernelFault, KernelSpec
 from stuntgpu.emu.gpu import Kernel
+from stuntgpu.isa.abi.descriptor import Rsrc3
 from stuntgpu.isa.asm import assemble
 from tests.emu.launch_build import ARCHES, TIERS, WAVES, module, wave_option
 
@@ -306,3 +308,81 @@ def test_accumulators_are_a_file_of_their_own(arch: str, tier: str) -> None:
             want[lane, i] = i + 1 + 3 * x[block + i] * x[64 + lane]
         want[lane, 4] = x[lane]
     assert (out == want).all()
+
+
+# ---------------------------------------------------------------- registers beyond the allocation
+
+
+def few(arch: str, tier: str, text: str, vgprs: int, accum_offset: int = 0) -> Kernel:
+    """A kernel of so many VGPRs; on CDNA, with its AccVGPRs from accum_offset on."""
+    kernel = raw(arch, tier, text)
+    d, step = kernel.info.descriptor, 8
+    info = replace(kernel.info, descriptor=d.replace(
+        rsrc1=d.rsrc1.replace(vgprs=vgprs // step - 1), rsrc3=Rsrc3(accum_offset=accum_offset // 4 - 1) if accum_offset else d.rsrc3))
+    return Kernel(kernel.gpu, info, kernel.descriptor_va, has_metadata=False)
+
+
+STORE = {
+    "gfx1100": "s_load_b64 s[4:5], s[0:1], 0x0\ns_waitcnt lgkmcnt(0)\nv_lshlrev_b32 v9, 3, v0\nglobal_store_b64 v9, v[2:3], s[4:5]",
+    "gfx1201": "s_load_b64 s[4:5], s[0:1], 0x0\ns_wait_kmcnt 0x0\nv_lshlrev_b32 v9, 3, v0\nglobal_store_b64 v9, v[2:3], s[4:5]",
+    "gfx942": "s_load_dwordx2 s[4:5], s[0:1], 0x0\ns_waitcnt lgkmcnt(0)\nv_lshlrev_b32 v9, 3, v0\n"
+              "global_store_dwordx2 v9, v[2:3], s[4:5]",
+}  # fmt: skip
+STORE["gfx950"] = STORE["gfx942"]
+
+
+@tiers
+@pytest.mark.parametrize("arch", ARCHES)
+def test_sources_beyond_are_v0_and_results_beyond_are_dropped(arch: str, tier: str) -> None:
+    """24 VGPRs everywhere: with 16 asked for, RDNA gives the next multiple of 24."""
+    asked = 16 if arch in ("gfx1100", "gfx1201") else 24
+    text = f"""
+    v_mov_b32 v23, 40
+    v_mov_b32 v2, v23
+    v_mov_b32 v24, 50
+    v_mov_b32 v3, v24
+    {STORE[arch]}
+    """
+    lanes = 64 if arch.startswith("gfx9") else 32
+    out = np.zeros((lanes, 2), np.uint32)
+    few(arch, tier, text, asked, accum_offset=24 if lanes == 64 else 0)(out, grid=(lanes,), workgroup=(lanes,))
+    assert out[:, 0].tolist() == [40] * lanes
+    assert out[:, 1].tolist() == list(range(lanes))  # v0 holds the work-item's number
+
+
+@tiers
+@pytest.mark.parametrize("arch", ["gfx942", "gfx950"])
+def test_both_kinds_of_vector_registers_share_one_file(arch: str, tier: str) -> None:
+    """16 VGPRs, 16 AccVGPRs: a15 is there, a16 is not."""
+    text = f"""
+    v_accvgpr_write_b32 a15, 41
+    v_accvgpr_write_b32 a16, 42
+    v_accvgpr_read_b32 v2, a15
+    v_mov_b32 v3, 9
+    v_accvgpr_read_b32 v3, a15
+    {STORE[arch]}
+    """
+    out = np.zeros((64, 2), np.uint32)
+    few(arch, tier, text, 32, accum_offset=16)(out, grid=(64,), workgroup=(64,))
+    assert (out == 41).all()
+
+
+@tiers
+def test_vgprs_where_the_accumulators_are_are_not_guessed(tier: str) -> None:
+    with pytest.raises(KernelFault, match="v20 of a wave whose AccVGPRs begin at 16"):
+        few("gfx942", tier, "v_mov_b32 v20, 1", 32, accum_offset=16)(grid=(64,), workgroup=(64,))
+
+
+@tiers
+@pytest.mark.parametrize("arch", ARCHES)
+def test_loads_and_atomics_into_registers_beyond_do_nothing(arch: str, tier: str) -> None:
+    """Not even in memory."""
+    atomic = {"gfx1100": "global_atomic_add_u32 v{0}, v8, v9, s[4:5] glc",
+              "gfx1201": "global_atomic_add_u32 v{0}, v8, v9, s[4:5] th:TH_ATOMIC_RETURN"}.get(
+        arch, "global_atomic_add v{0}, v8, v9, s[4:5] sc0")
+    load, wait = STORE[arch].splitlines()[:2]
+    text = f"{load}\n{wait}\nv_mov_b32 v8, 0\nv_mov_b32 v9, 1\n{atomic.format(24)}\n{atomic.format(10)}"
+    lanes = 64 if arch.startswith("gfx9") else 32
+    out = np.zeros(1, np.uint32)
+    few(arch, tier, text, 24, accum_offset=24 if lanes == 64 else 0)(out, grid=(lanes,), workgroup=(lanes,))
+    assert out[0] == lanes
