@@ -39,10 +39,12 @@ def _control() -> tuple[Erratum | Own, ...]:
         Own(
             (
                 "S_WAIT_ALU", "S_WAIT_BVHCNT", "S_WAIT_DSCNT", "S_WAIT_EXPCNT", "S_WAIT_KMCNT", "S_WAIT_LOADCNT",
-                "S_WAIT_LOADCNT_DSCNT", "S_WAIT_SAMPLECNT", "S_WAIT_STORECNT", "S_WAIT_STORECNT_DSCNT",
+                "S_WAIT_LOADCNT_DSCNT", "S_WAIT_SAMPLECNT",
             ),
             "waits: execution is in order and always complete", "(do nop)",
         ),
+        Own(("S_WAIT_STORECNT", "S_WAIT_STORECNT_DSCNT"),
+            "stores that are complete come before what follows, for everyone", "(do memory_barrier)"),
         Erratum(
             (
                 "S_PREFETCH_INST", "S_PREFETCH_INST_PC_REL", "S_PREFETCH_DATA", "S_PREFETCH_DATA_PC_REL",

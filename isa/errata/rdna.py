@@ -47,7 +47,7 @@ def _control() -> tuple[Erratum | Own, ...]:
         Own(("S_CODE_END",), "padding after the program: never meant to be reached", "(do illegal)"),
         Own(
             (
-                "S_NOP", "S_WAITCNT", "S_WAITCNT_VSCNT", "S_WAITCNT_VMCNT", "S_WAITCNT_EXPCNT", "S_WAITCNT_LGKMCNT",
+                "S_NOP", "S_WAITCNT", "S_WAITCNT_VMCNT", "S_WAITCNT_EXPCNT", "S_WAITCNT_LGKMCNT",
                 "S_WAITCNT_DEPCTR", "S_WAIT_IDLE", "S_WAIT_EVENT", "S_DELAY_ALU", "S_CLAUSE", 
                 "S_SET_INST_PREFETCH_DISTANCE", "S_WAKEUP", "S_INCPERFLEVEL", "S_DECPERFLEVEL", "S_TTRACEDATA",
                 "S_TTRACEDATA_IMM", "S_ICACHE_INV", "S_ATC_PROBE", "S_ATC_PROBE_BUFFER", "S_VERSION", "V_NOP",
@@ -57,6 +57,7 @@ def _control() -> tuple[Erratum | Own, ...]:
         ),
         Own(("BUFFER_GL0_INV", "BUFFER_GL1_INV", "S_GL1_INV", "S_DCACHE_INV"), "caches are not modelled, their order is",
             "(do memory_barrier)"),
+        Own(("S_WAITCNT_VSCNT",), "stores that are complete come before what follows, for everyone", "(do memory_barrier)"),
         Own(("S_ROUND_MODE",), "MODE[3:0]", bodies.set_mode(0)),
         Own(("S_DENORM_MODE",), "MODE[7:4]", bodies.set_mode(4)),
         Erratum(("S_SETREG_B32",), "shifts the value but not the mask", "replaces `size` bits from `offset` on",

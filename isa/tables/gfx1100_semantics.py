@@ -637,7 +637,7 @@ ROWS = {
     "S_WAITCNT_EXPCNT": "@S_NOP",
     "S_WAITCNT_LGKMCNT": "@S_NOP",
     "S_WAITCNT_VMCNT": "@S_NOP",
-    "S_WAITCNT_VSCNT": "@S_NOP",
+    "S_WAITCNT_VSCNT": "@S_GL1_INV",
     "S_WAIT_EVENT": "@S_NOP",
     "S_WAIT_IDLE": "@S_NOP",
     "S_WAKEUP": "@S_NOP",

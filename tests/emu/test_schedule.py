@@ -473,6 +473,60 @@ def test_64_bits_are_stored_and_loaded_at_once(arch: str, get: str, put: str) ->
         assert (out[32], out[16]) == (2, 0)
 
 
+#: In step i both workgroups store to a word of their own and load the other's: one of them, at least, finds it stored.
+#: Rows of 1024 words: x, y at 256 and 384, what was loaded at 272 and 400, steps at 64 and 128 of the first.
+STORE_THEN_LOAD = """
+  $args
+  $lone
+  s_mov_b32 s6, $group
+  v_mov_b32 v2, 0
+  v_mov_b32 v1, 1
+  s_mov_b32 s8, $steps
+  s_lshl_b32 s9, s6, 9
+  s_xor_b32 s10, s9, 512
+  v_mov_b32 v5, s9
+  v_mov_b32 v6, s10
+  v_mov_b32 v14, v5
+  v_mov_b32 v15, v6
+  v_mov_b32 v16, 0
+again:
+  $vadd v16, 1, v16
+  $store v14, v16, s[4:5] offset:256
+meet:
+  $load v17, v15, s[4:5] offset:256 $fresh
+  $vm
+  v_cmp_lt_u32 vcc, v17, v16
+  s_cbranch_vccnz meet
+  $stored
+  $load v8, v6, s[4:5] offset:1024 $fresh
+  $vm
+  $store v5, v8, s[4:5] offset:1088
+  $vadd v5, 4096, v5
+  $vadd v6, 4096, v6
+  s_sub_u32 s8, s8, 1
+  s_cmp_lg_u32 s8, 0
+  s_cbranch_scc1 again
+  s_endpgm
+"""
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(("arch", "stored"), [
+    ("gfx1100", "$store v5, v1, s[4:5] offset:1024\ns_waitcnt_vscnt null, 0x0"),
+    ("gfx1100", "$store v5, v1, s[4:5] offset:1024\nbuffer_gl0_inv"),
+    ("gfx942", "$store v5, v1, s[4:5] offset:1024 sc1\ns_waitcnt vmcnt(0)"),
+    ("gfx942", "$store v5, v1, s[4:5] offset:1024\nbuffer_inv sc1"),
+])
+def test_loads_come_after_stores_that_were_waited_for(arch: str, stored: str) -> None:
+    steps = 30_000
+    for _ in range(8):
+        out = words(1024 * (steps + 1))
+        Machine(arch, "native", threads=2, budget=0).run(
+            STORE_THEN_LOAD.replace("$stored", stored), out, groups=2, steps=steps)
+        rows = out.reshape(-1, 1024)[:steps]
+        assert not ((rows[:, 272] == 0) & (rows[:, 400] == 0)).any()
+
+
 @pytest.mark.parametrize("threads", [2, 4])
 def test_workgroups_meet_across_threads(threads: int) -> None:
     out = words(4)
