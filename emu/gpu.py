@@ -65,21 +65,24 @@ class Gpu:
     """One emulated GPU with an address space of its own.
 
     tier                    "native" or "reference" (plain Python: slow, the oracle).
-    seed                    orders waves; the same seed gives the same run.
+    seed                    orders turns of waves; the same seed gives the same run, 0 is dispatch order.
     threads                 host threads that run workgroups.
     max_wave_instructions   budget of one launch, 0 none; default from $STUNTGPU_MAX_WAVE_INSTRUCTIONS.
     executor                runs launches instead of the tier's own executor.
+    compute_units           how many of the device's are used, 0 all: they bound how many workgroups are resident.
 
     stats counts everything that ran; events tells listeners. Calls from several threads take turns.
     """
 
     def __init__(self, arch: str, *, tier: str = "native", seed: int = 0, threads: int = 1,
-                 max_wave_instructions: int | None = None, executor: Executor | None = None) -> None:
+                 max_wave_instructions: int | None = None, executor: Executor | None = None,
+                 compute_units: int = 0) -> None:
         self.target: Target = target(arch)
         self.arch, self.tier = arch, tier
         self.space, self.stats, self.events = AddressSpace(), Stats(), Events()
         limit = budget.max_wave_instructions() if max_wave_instructions is None else max_wave_instructions
-        self.options = RunOptions(seed=seed, threads=threads, max_wave_instructions=limit)
+        self.options = RunOptions(seed=seed, threads=threads, max_wave_instructions=limit,
+                                  compute_units=compute_units)
         self.executor: Executor = _executor(arch, tier) if executor is None else executor
         self.lock = threading.RLock()
         self.dispatches = 0

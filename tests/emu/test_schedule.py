@@ -49,8 +49,8 @@ class Machine:
 
     def __init__(self, arch: str, tier: str, *, seed: int = 0, threads: int = 1, compute_units: int = 0,
                  budget: int = BUDGET) -> None:
-        self.gpu = Gpu(arch, tier=tier, seed=seed, threads=threads, max_wave_instructions=budget)
-        self.gpu.options.compute_units = compute_units
+        self.gpu = Gpu(arch, tier=tier, seed=seed, threads=threads, max_wave_instructions=budget,
+                       compute_units=compute_units)
         self.arch, self.lanes = arch, LANES[arch]
 
     def run(self, text: str, words: Words, *, groups: int = 1, waves: int = 1, lds: int = 0, **values: int) -> Stats:

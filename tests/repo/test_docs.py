@@ -61,6 +61,12 @@ def test_readme_python_api_runs_as_written(folder: Path) -> None:
     assert run(folder, sys.executable, "-c", code).startswith("[1. 2. 3. 4.]")
 
 
+def test_the_emulators_page_shows_the_report_its_example_prints(tmp_path: Path) -> None:
+    page = tree.text(tree.ROOT / "docs/emulator.md")
+    (code,), (report,) = blocks("python", page), re.findall(r"^```\n(deadlock.*?)^```$", page, re.MULTILINE | re.DOTALL)
+    assert run(tmp_path, sys.executable, "-c", code).startswith(report)
+
+
 def test_readme_test_passes_under_its_dev(folder: Path) -> None:
     (code,) = (block for block in blocks("python") if "from stuntgpu.runtime" in block)
     (folder / "test_readme.py").write_text(code)
