@@ -6,15 +6,14 @@ hardware places work where there is room; what matters to kernels is that the fi
 between waves that run at once, and repeat on every run.
 
 Units:   counts.
-Source:  ISA documents, "Hardware ID" registers; shapes: AMD's product specifications.
+Source:  ISA documents, "Hardware ID" registers; shapes: isa/abi/devices.py.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from dataclasses import dataclass
 
-from stuntgpu.isa.errors import Unmodelled
+from stuntgpu.isa.abi.devices import device
 
 #: What a place says, in the order the C core keeps it.
 PLACES = ("xcc", "se", "sa", "cu", "simd", "slot", "group")
@@ -22,7 +21,7 @@ PLACES = ("xcc", "se", "sa", "cu", "simd", "slot", "group")
 
 @dataclass(frozen=True, slots=True)
 class Shape:
-    """One row: what a device is made of.
+    """What a device is made of.
 
     xccs    dies that take workgroups in turn.
     units   work-group processors (RDNA) or compute units (CDNA) of one die.
@@ -31,7 +30,6 @@ class Shape:
     pairs   whether a unit is two compute units, and a workgroup can be told to stay in one (CU mode).
     """
 
-    arch: str
     xccs: int
     units: int
     ses: int
@@ -41,23 +39,11 @@ class Shape:
     pairs: bool
 
 
-SHAPES: Mapping[str, Shape] = {
-    s.arch: s
-    for s in (
-        Shape("gfx1100", xccs=1, units=48, ses=6, sas=2, simds=4, slots=16, pairs=True),
-        Shape("gfx1151", xccs=1, units=20, ses=2, sas=2, simds=4, slots=16, pairs=True),
-        Shape("gfx1201", xccs=1, units=32, ses=4, sas=2, simds=4, slots=16, pairs=True),
-        Shape("gfx942", xccs=8, units=38, ses=4, sas=1, simds=4, slots=8, pairs=False),
-        Shape("gfx950", xccs=8, units=32, ses=4, sas=1, simds=4, slots=8, pairs=False),
-    )
-}
-
-
 def shape(arch: str) -> Shape:
-    """The row of an arch. Raises Unmodelled."""
-    if arch not in SHAPES:
-        raise Unmodelled(arch, "the shape of its device", "emu/place.py")
-    return SHAPES[arch]
+    """Of the device of an arch. Raises Unmodelled."""
+    d = device(arch)
+    return Shape(d.xccs, d.wgps // d.xccs, d.engines, d.arrays_per_engine, d.simds_per_cu * d.cus_per_wgp, d.wave_slots,
+                 d.cus_per_wgp == 2)
 
 
 def place(s: Shape, group: int, wave: int, waves_per_group: int, in_one_cu: bool) -> tuple[int, ...]:

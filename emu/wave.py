@@ -127,7 +127,7 @@ class Wave:
         self.late, self.passes = group.clock, [0, 0, 0]
         self.facts, self.place = _surroundings(self)
         self.allocation = allocation.of_launch(row.arch, group.launch) if group.launch else allocation.EVERYTHING
-        self.dispatch_id = group.launch.dispatch_id if group.launch else 0
+        self.dispatch_id: int = group.launch.dispatch_id if group.launch else 0
         self.segment = "flat"
         self.atomic = False
         self.accesses: dict[int | None, at.BufferAccess] = {}

@@ -292,6 +292,38 @@ def test_message_and_halt_is_a_deadlock(arch: str, tier: str) -> None:
         raw(arch, tier, "s_sendmsghalt 1")(grid=(32,), workgroup=(32,))
 
 
+# ---------------------------------------------------------------- ends and traps
+
+
+@tiers
+@pytest.mark.parametrize(("arch", "end"), [
+    ("gfx1100", "s_endpgm_saved"), ("gfx1201", "s_endpgm_saved"), ("gfx942", "s_endpgm_saved"), ("gfx950", "s_endpgm_saved"),
+    ("gfx942", "s_endpgm_ordered_ps_done"), ("gfx942", "s_setkill 1"), ("gfx1100", "s_setkill 1")])
+def test_other_ends_of_a_program_end_it(arch: str, tier: str, end: str) -> None:
+    lanes = 64 if arch.startswith("gfx9") else 32
+    assert raw(arch, tier, f"{end}\ns_trap 2")(grid=(lanes,), workgroup=(lanes,)).wave_instructions == 1
+
+
+@tiers
+@pytest.mark.parametrize("arch", ["gfx1100", "gfx1201"])
+def test_padding_behind_a_program_is_not_executed(arch: str, tier: str) -> None:
+    with pytest.raises(KernelFault, match="illegal instruction"):
+        raw(arch, tier, "s_code_end")(grid=(32,), workgroup=(32,))
+
+
+@tiers
+@pytest.mark.parametrize("arch", ARCHES)
+@pytest.mark.parametrize("number", [1, 2, 3, 4, 15])
+def test_traps_stop_the_kernel_but_for_a_debuggers(arch: str, tier: str, number: int) -> None:
+    kernel, lanes = raw(arch, tier, f"s_nop 0\ns_trap {number}"), 64 if arch.startswith("gfx9") else 32
+    if number == 3:
+        assert kernel(grid=(lanes,), workgroup=(lanes,)).wave_instructions == 3
+        return
+    with pytest.raises(KernelFault, match=f"s_trap {number}") as fault:
+        kernel(grid=(lanes,), workgroup=(lanes,))
+    assert (fault.value.kind, fault.value.pc_offset) == ("trap", 4)
+
+
 # ---------------------------------------------------------------- accumulation registers
 
 

@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from stuntgpu.emu import Gpu, KernelFault, LaunchError
+from stuntgpu.emu import Gpu, KernelFault, LaunchError, Local
 from stuntgpu.isa.abi.aql import HsaQueue, KernelDispatchPacket
 from stuntgpu.isa.abi.codeobject import CodeObjectError
 from stuntgpu.isa.abi.targets import LDS_APERTURE, SCRATCH_APERTURE
@@ -200,6 +200,34 @@ def test_stack_of_unknown_depth(arch: str, tier: str) -> None:
         return descend(n - 1) + n + n % 8 if n else 0
 
     assert out.tolist() == [descend(int(n)) for n in depth]
+
+
+# ---------------------------------------------------------------- OpenCL
+
+
+@tiers
+@waves
+def test_pointers_into_lds_as_arguments(arch: str, lanes: int, tier: str) -> None:
+    kernel = module("launch.cl", arch, tier, *wave_option(arch, lanes))["locals"]
+    out, table = np.zeros((32, 4), np.uint32), np.array([10, 20, 30, 40], np.uint32)
+    value = np.array([1, 2, 3, 4], np.uint32).tobytes()
+    kernel(out, Local(132), Local(256), table, value, grid=(16, 2), workgroup=(16, 2))
+    other = 31 - np.arange(32)
+    want = np.stack([table[other % 4] + other, other, np.full(32, 3), np.full(32, 136)], axis=-1)
+    assert (out == want).all()
+    with pytest.raises(LaunchError, match=r"requires workgroup \(16, 2, 1\)"):
+        kernel(out, Local(132), Local(256), table, value, grid=(32,), workgroup=(32,))
+
+
+@tiers
+@pytest.mark.parametrize("arch", ARCH)
+@pytest.mark.parametrize("version", [pytest.param(4, marks=slow), 5])
+def test_sizes_of_grid_and_workgroup(arch: str, tier: str, version: int) -> None:
+    """Version 4 reads them from the dispatch packet, version 5 workgroup sizes from hidden arguments."""
+    kernel = module("launch.cl", arch, tier, f"-mcode-object-version={version}")["sizes"]
+    out = np.zeros(6, np.uint32)
+    kernel(out, grid=(24, 6, 2), workgroup=(8, 3, 1))
+    assert out.tolist() == [8, 3, 1, 24, 6, 2]
 
 
 # ---------------------------------------------------------------- options of the compiler
