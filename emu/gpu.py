@@ -32,7 +32,7 @@ from stuntgpu.emu.descriptor_launch import (
     scratch_bytes,
 )
 from stuntgpu.emu.events import Events, KernelEnd, KernelStart
-from stuntgpu.emu.launch import Executor, Launch, RunOptions, Stats
+from stuntgpu.emu.launch import Executor, Launch, RunOptions, Stats, numbered
 from stuntgpu.emu.memory import EXECUTE, READ, WRITE, AddressSpace
 from stuntgpu.isa.abi import codeobject, elf, kernarg
 from stuntgpu.isa.abi.aql import AqlHeader, HsaQueue, KernelDispatchPacket, PacketType
@@ -261,7 +261,7 @@ class Kernel:
             scratch_va=frame.zeros(_scratch_bytes(self.gpu.arch, info.descriptor, packet), "scratch"))
         launch = _launch_of(self.gpu.arch, info.descriptor, packet, context)
         if piece.workgroup == group and piece.grid == grid:
-            return replace(launch, dispatch_id=self.gpu.next_dispatch())
+            return numbered(launch, self.gpu.next_dispatch())
         return replace(launch, dispatch_id=self.gpu.next_dispatch(), start=piece.start, grid=piece.grid,
                        workgroup=piece.workgroup)
 

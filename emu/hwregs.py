@@ -112,9 +112,10 @@ _TRAP_EN, _VALID = 1 << 6, 1 << 16
 # ---------------------------------------------------------------- what launches say
 
 
-def exceptions(facts: Facts) -> int:
-    """The nine exception enables: float and integer, address watch, memory violation or end of wave."""
-    rsrc2 = Rsrc2.from_int(facts.rsrc2)
+@lru_cache(maxsize=1024)
+def exceptions(rsrc2_bits: int) -> int:
+    """The nine exception enables in RSRC2: float and integer, address watch, memory violation or end of wave."""
+    rsrc2 = Rsrc2.from_int(rsrc2_bits)
     return rsrc2.exceptions | rsrc2.exception_address_watch << 7 | rsrc2.exception_memory << 8
 
 
@@ -232,7 +233,7 @@ GFX12 = Registers({
     15: HwReg(f"{_SNAPSHOT}_DATA1"), 16: HwReg(f"{_SNAPSHOT}_DATA2"),
     17: HwReg("EXCP_FLAG_PRIV"),  # nothing happened: what does is a fault
     18: HwReg("EXCP_FLAG_USER", Source.STORED, 0xC000_007F),
-    19: HwReg("TRAP_CTRL", value=exceptions),
+    19: HwReg("TRAP_CTRL", value=lambda facts: exceptions(facts.rsrc2)),
     20: HwReg("SCRATCH_BASE_LO", Source.SCRATCH_LO), 21: HwReg("SCRATCH_BASE_HI", Source.SCRATCH_HI),
     23: HwReg("HW_ID1", Source.PLACE, fields=_ID1),
     24: HwReg("HW_ID2", Source.PLACE, value=_hw_id2, fields=_ID2),

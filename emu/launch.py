@@ -10,7 +10,7 @@ Source:  COMPUTE_PGM_RSRC1/2/3, COMPUTE_TMPRING_SIZE register layouts (kernel he
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, fields
 from typing import Protocol
 
 from stuntgpu.emu.memory import AddressSpace
@@ -66,6 +66,18 @@ class Launch:
     start: tuple[int, int, int] = (0, 0, 0)
     queue: QueuePlace = PYTHON_QUEUE
     dispatch_id: int = 0
+
+
+_FIELDS = tuple(f.name for f in fields(Launch))
+
+
+def numbered(launch: Launch, dispatch_id: int) -> Launch:
+    """The same launch with another number; much faster than `dataclasses.replace`."""
+    out = object.__new__(Launch)
+    for name in _FIELDS:
+        object.__setattr__(out, name, getattr(launch, name))
+    object.__setattr__(out, "dispatch_id", dispatch_id)
+    return out
 
 
 @dataclass(slots=True)

@@ -223,7 +223,7 @@ MODE_EXCEPTIONS = 12
 
 def start_mode(row: Wavefront, launch: Launch) -> int:
     """MODE at wave start as instructions see it, from COMPUTE_PGM_RSRC1 and, where MODE has them, RSRC2's exceptions."""
-    mode = mode_of_rsrc1(launch.rsrc1) | hwregs.exceptions(hwregs.Facts.of(launch)) << MODE_EXCEPTIONS
+    mode = mode_of_rsrc1(launch.rsrc1) | hwregs.exceptions(launch.rsrc2) << MODE_EXCEPTIONS
     return effective_mode(row, mode & row.hwregs.rows[MODE_REGISTER].mask)
 
 
