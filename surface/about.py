@@ -96,9 +96,10 @@ def devices() -> Table:
 
 
 def profiles() -> Table:
-    """One row an architecture: the GPU whose size bounds what runs at a time in `Gpu(arch)`."""
-    table = Table(title="Devices the emulator executes as", title_justify="left", box=box.SIMPLE_HEAD)
-    for column in ("arch", "GPU", "XCCs", "CUs", "waves/CU", "VGPRs/SIMD", "LDS/CU"):
+    """One row an architecture: the GPU whose size bounds what runs at a time in `Gpu(arch)`; waves and LDS of a compute unit,
+    VGPRs of a SIMD by wave size."""
+    table = Table(title="Devices the emulator executes as, and what their compute units hold", title_justify="left", box=box.SIMPLE_HEAD)
+    for column in ("arch", "GPU", "XCCs", "CUs", "waves", "VGPRs", "LDS"):
         table.add_column(column, justify="left" if column in ("arch", "GPU") else "right", no_wrap=True)
     for name in sorted(ARCHES):
         d = device(name)

@@ -2,6 +2,12 @@
 
 from __future__ import annotations
 
+import os
+import re
+import shutil
+import subprocess
+from pathlib import Path
+
 import pytest
 
 from stuntgpu.isa.abi.devices import DEVICES, Device, device
@@ -81,6 +87,35 @@ def test_wgp_mode_pools_what_a_pair_of_compute_units_has() -> None:
     assert gfx1100.resident_workgroups(4, 16, 0, 40 << 10, 32, wgp_mode=True) == 48 * 3
     assert gfx1100.resident_workgroups(16, 256, 0, 0, 32) == 0
     assert gfx1100.resident_workgroups(16, 256, 0, 0, 32, wgp_mode=True) == 48
+
+
+#: A kernel that names register v{last} and has {lds} bytes of LDS, for workgroups of {items}.
+KERNEL = """@lds{n} = internal addrspace(3) global [{lds} x i8] poison, align 16
+define amdgpu_kernel void @k{n}() #{n} {{
+  call void asm sideeffect "", "~{{v{last}}}"()
+  store volatile i8 1, ptr addrspace(3) @lds{n}
+  ret void
+}}
+attributes #{n} = {{ "amdgpu-flat-work-group-size"="{items},{items}" "target-features"="{features}" }}
+"""
+REGISTERS = (1, 24, 25, 48, 49, 60, 61, 64, 72, 80, 84, 96, 97, 108, 120, 121, 128, 144, 168, 192, 200, 216, 240, 241, 252, 256)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(("arch", "lanes"), [(row.arch, lanes) for row in DEVICES.values() for lanes in row.vgprs])
+def test_waves_of_a_simd_are_those_llvm_counts_with(arch: str, lanes: int, tmp_path: Path) -> None:
+    clang = shutil.which("clang-22")
+    if clang is None:
+        assert not os.environ.get("CI") or os.environ.get("WITHOUT_LLVM"), "no clang-22 on PATH to compare with"
+        pytest.skip("no clang-22 on PATH to compare with")
+    features = "+wavefrontsize64" if lanes == 64 and len(device(arch).vgprs) > 1 else ""
+    kernels = [KERNEL.format(n=n, last=count - 1, lds=4, items=64, features=features) for n, count in enumerate(REGISTERS)]
+    path = tmp_path / "kernels.ll"
+    path.write_text('target triple = "amdgcn-amd-amdhsa"\n' + "".join(kernels))
+    command = [clang, "-x", "ir", f"-mcpu={arch}", "-target", "amdgcn-amd-amdhsa", "-nogpulib", "-O1", "-S", path, "-o", "-"]
+    done = subprocess.run(command, capture_output=True, text=True, timeout=60, check=True)
+    counted = [int(n) for n in re.findall(r"; Occupancy: (\d+)", done.stdout)]
+    assert counted == [device(arch).waves_per_simd(n, 0, lanes) for n in REGISTERS]
 
 
 def test_what_does_not_fit_is_not_resident() -> None:
