@@ -20,8 +20,8 @@ from tests.emu.launch_build import ARCHES, TIERS, WAVES, assembled, wave_option
 Array = np.ndarray[Any, np.dtype[Any]]
 
 slow = pytest.mark.slow
-WAVE = [pytest.param(a, n, marks=() if (a, n) in (("gfx1100", 32), ("gfx942", 64)) else slow, id=f"{a}-{n}") for a, n in WAVES]
-tiers = pytest.mark.parametrize("tier", TIERS)
+WAVE = [pytest.param(a, n, marks=() if (a, n) == ("gfx1100", 32) else slow, id=f"{a}-{n}") for a, n in WAVES]
+tiers = pytest.mark.parametrize("tier", [pytest.param(t, marks=slow if t == "reference" else ()) for t in TIERS])
 waves = pytest.mark.parametrize(("arch", "lanes"), WAVE)
 
 RECORD = 128  # bytes of one wave's record

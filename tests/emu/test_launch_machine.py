@@ -24,7 +24,7 @@ slow = pytest.mark.slow
 WAVE = [pytest.param(a, n, marks=() if a == "gfx1100" and n == 32 else slow, id=f"{a}-{n}") for a, n in WAVES]
 ARCH = [pytest.param(a, marks=() if a == "gfx1100" else slow) for a in ARCHES]
 CDNA = [pytest.param("gfx942", marks=slow), pytest.param("gfx950", marks=slow)]
-tiers = pytest.mark.parametrize("tier", TIERS)
+tiers = pytest.mark.parametrize("tier", [pytest.param(t, marks=slow if t == "reference" else ()) for t in TIERS])
 waves = pytest.mark.parametrize(("arch", "lanes"), WAVE)
 
 NONE = 0xDEAD_BEEF

@@ -21,7 +21,7 @@ WAVE = [pytest.param(a, n, marks=() if a == "gfx1100" and n == 32 else slow, id=
 ARCH = [pytest.param(a, marks=() if a == "gfx1100" else slow) for a in ARCHES]
 CDNA = [pytest.param("gfx942"), pytest.param("gfx950", marks=slow)]
 RDNA = [pytest.param("gfx1100"), pytest.param("gfx1201", marks=slow)]
-tiers = pytest.mark.parametrize("tier", TIERS)
+tiers = pytest.mark.parametrize("tier", [pytest.param(t, marks=slow if t == "reference" else ()) for t in TIERS])
 waves = pytest.mark.parametrize(("arch", "lanes"), WAVE)
 
 
