@@ -9,7 +9,8 @@ Kinds of a signature, arguments in front of the colon:
     s w q    integers of 16, 32 and 64 bits (also floats whose bits are looked at)
     m        a lane bit: i1, of VCC
     +        the next argument is the old destination
-    !        after the result: a NaN is the first NaN argument, quieted, else the default one; ^ the last
+    !        after the result: a NaN is the first NaN argument, quieted, else the default one; ^ the last;
+             - as !, but the default one has its sign set
     ~        after the result: neither NaNs nor denormals are touched
     P        in front of all: packed, the scalar body on both halves
 
@@ -46,6 +47,7 @@ WIDTH = {"h": 16, "f": 32, "d": 64, "s": 16, "w": 32, "q": 64, "m": 32}
 
 #: MODE: rounding by (f32, f16 and f64), and who keeps denormals.
 RNE, UP, DOWN, ZERO = range(4)
+FP16_OVFL = 1 << 23
 _FE = (0, 0x800, 0x400, 0xC00)  # fesetround of x86
 _libm = ctypes.CDLL(None)
 
@@ -78,7 +80,7 @@ def rows() -> dict[str, Row]:
     """By text: the name and its modifiers."""
     out = {}
     for names, signature, body in table():
-        m = re.fullmatch(r"(P?)([hfdswqm]*)(?:\+([hfdswqm]))?:([hfdswqm])([!^~]?)", signature)
+        m = re.fullmatch(r"(P?)([hfdswqm]*)(?:\+([hfdswqm]))?:([hfdswqm])([-!^~]?)", signature)
         assert m, signature
         packed, kinds, old, result, rule = m.groups()
         for text in names:
@@ -200,12 +202,20 @@ def _is_nan(kind: str, bits: Bits) -> Any:
     return bits & t((1 << WIDTH[kind] - 1) - 1) > t(_INF[kind])
 
 
-def nan_rule(kind: str, result: Bits, args: Sequence[tuple[str, Bits]]) -> Bits:
+def _nan_cut(bits: Bits) -> Bits:
+    """NaNs of f32 as f16: the top of the payload; what is none gives zero."""
+    cut = (bits >> np.uint32(16) & np.uint32(0x8000) | np.uint32(0x7E00) | bits >> np.uint32(13) & np.uint32(0x3FF)).astype(np.uint16)
+    return np.where(_is_nan("f", bits), cut, np.uint16(0))
+
+
+def nan_rule(kind: str, result: Bits, args: Sequence[tuple[str, Bits]], default_sign: int = 0) -> Bits:
     """The first NaN argument, in the result's format and quieted; else the default NaN."""
     t = result.dtype.type
     if kind == "f":
         args = [("f", b.view(np.float16).astype(np.float32).view(np.uint32)) if k == "h" else (k, b) for k, b in args]
-    chosen = np.full_like(result, t(_INF[kind] | _QUIET[kind]))
+    if kind == "h":
+        args = [("h", _nan_cut(b)) if k == "f" else (k, b) for k, b in args]
+    chosen = np.full_like(result, t(_INF[kind] | _QUIET[kind] | default_sign << WIDTH[kind] - 1))
     for k, bits in reversed(args):
         if k == kind:
             chosen = np.where(_is_nan(k, bits), bits | t(_QUIET[kind]), chosen)
@@ -237,9 +247,11 @@ def _expected(row: Row, function: Any, args: Sequence[Bits], mode: int) -> Bits:
         function(*[v.ctypes.data for v in host], out.ctypes.data, len(out))
     if row.result == "h":
         bits = narrowed(out, way("h", mode))
+        if mode & FP16_OVFL:
+            bits = np.where((bits & np.uint16(0x7FFF) == 0x7C00) & np.isfinite(out), bits - np.uint16(1), bits)
     else:
         bits = out.astype(np.uint32) if row.result == "m" else out.view(_BITS[row.result])
-    if row.rule in ("!", "^"):
+    if row.rule in ("!", "^", "-"):
         pairs = list(zip(row.kinds, args, strict=True))
-        bits = nan_rule(row.result, bits, pairs if row.rule == "!" else pairs[::-1])
+        bits = nan_rule(row.result, bits, pairs[::-1] if row.rule == "^" else pairs, int(row.rule == "-"))
     return bits if row.rule == "~" else flush(row.result, bits, mode, True)

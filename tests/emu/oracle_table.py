@@ -192,6 +192,23 @@ define internal i32 @byte.distance(i32 %a, i32 %b, i32 %at) alwaysinline {
   %r = call i32 @llvm.abs.i32(i32 %d, i1 false)
   ret i32 %r
 }
+define internal i32 @snorm(float %a) alwaysinline {
+  %d = fpext float %a to double
+  %x = fmul double %d, 32767.0
+  %y = call double @llvm.roundeven.f64(double %x)
+  %i = call i32 @llvm.fptosi.sat.i32.f64(double %y)
+  %l = call i32 @llvm.smax.i32(i32 %i, i32 -32767)
+  %r = call i32 @llvm.smin.i32(i32 %l, i32 32767)
+  ret i32 %r
+}
+define internal i32 @unorm(float %a) alwaysinline {
+  %d = fpext float %a to double
+  %x = fmul double %d, 65535.0
+  %y = call double @llvm.roundeven.f64(double %x)
+  %i = call i32 @llvm.fptoui.sat.i32.f64(double %y)
+  %r = call i32 @llvm.umin.i32(i32 %i, i32 65535)
+  ret i32 %r
+}
 define internal i32 @sad(i32 %a, i32 %b) alwaysinline {
   %d0 = call i32 @byte.distance(i32 %a, i32 %b, i32 0)
   %d1 = call i32 @byte.distance(i32 %a, i32 %b, i32 8)
@@ -308,7 +325,7 @@ V_FMA_MIX_F32, V_MAD_MIX_F32       | fff:f! | %r = call float @llvm.fma.f32(floa
 *hfd V_CEIL_{F}                    | {k}:{k}! | %r = call {t} @llvm.ceil.{i}({t} %a)
 *hfd V_TRUNC_{F}                   | {k}:{k}! | %r = call {t} @llvm.trunc.{i}({t} %a)
 *hfd V_RNDNE_{F}                   | {k}:{k}! | %r = call {t} @llvm.roundeven.{i}({t} %a)
-V_SQRT_F64                         | d:d! | %r = call double @llvm.sqrt.f64(double %a)
+V_SQRT_F64                         | d:d- | %r = call double @llvm.sqrt.f64(double %a)
 V_FRACT_F32                        | f:f! | %f = call float @llvm.floor.f32(float %a); %d = fsub float %a, %f; %o = fcmp oge float %d, 1.0; %r = select i1 %o, float 0x3FEFFFFFE0000000, float %d
 V_FRACT_F64                        | d:d! | %f = call double @llvm.floor.f64(double %a); %d = fsub double %a, %f; %o = fcmp oge double %d, 1.0; %r = select i1 %o, double 0x3FEFFFFFFFFFFFFF, double %d
 *hfd V_MIN_{F}                      | {k}{k}:{k} | %r = call {t} @min@number.{t}({t} %a, {t} %b)
@@ -330,6 +347,11 @@ V_PK_MINIMUM_F16                    | Phh:h | %r = call double @minimum.double(d
 V_PK_MAXIMUM_F16                    | Phh:h | %r = call double @maximum.double(double %a, double %b)
 V_PK_MINIMUM3_F16                   | Phhh:h | %x = call double @minimum.double(double %a, double %b); %r = call double @minimum.double(double %x, double %c)
 V_PK_MAXIMUM3_F16                   | Phhh:h | %x = call double @maximum.double(double %a, double %b); %r = call double @maximum.double(double %x, double %c)
+V_FRACT_F16                        | h:h! | %f = call double @llvm.floor.f64(double %a); %d = fsub double %a, %f; %o = fcmp ogt double %d, 0x3FEFFC0000000000; %r = select i1 %o, double 0x3FEFFC0000000000, double %d
+V_PK_FMAC_F16                      | Phh+h:h! | %r = call double @llvm.fma.f64(double %a, double %b, double %c)
+V_FMAAK_F32 , 0x40490fdb           | ff:f! | %r = call float @llvm.fma.f32(float %a, float %b, float 0x400921FB60000000)
+V_FMA_MIXLO_F16, V_MAD_MIXLO_F16   | fff:h! | %f = call float @llvm.fma.f32(float %a, float %b, float %c); %r = fpext float %f to double
+V_CUBEID_F32                       | fff:f | %x = call float @llvm.fabs.f32(float %a); %y = call float @llvm.fabs.f32(float %b); %z = call float @llvm.fabs.f32(float %c); %zx = fcmp oge float %z, %x; %zy = fcmp oge float %z, %y; %is_z = and i1 %zx, %zy; %is_y = fcmp oge float %y, %x; %na = fcmp olt float %a, 0.0; %nb = fcmp olt float %b, 0.0; %nc = fcmp olt float %c, 0.0; %ia = select i1 %na, float 1.0, float 0.0; %ib = select i1 %nb, float 3.0, float 2.0; %ic = select i1 %nc, float 5.0, float 4.0; %p = select i1 %is_y, float %ib, float %ia; %r = select i1 %is_z, float %ic, float %p
 V_LDEXP_F32                        | fw:f! | %r = call float @llvm.ldexp.f32.i32(float %a, i32 %b)
 V_LDEXP_F64                        | dw:d! | %r = call double @llvm.ldexp.f64.i32(double %a, i32 %b)
 V_LDEXP_F16                        | hs:h! | %n = sext i16 %b to i32; %lo = call i32 @llvm.smax.i32(i32 %n, i32 -400); %k = call i32 @llvm.smin.i32(i32 %lo, i32 400); %r = call double @llvm.ldexp.f64.i32(double %a, i32 %k)
@@ -360,6 +382,12 @@ V_CVT_PK_I16_I32                   | ww:w | %a1 = call i32 @llvm.smax.i32(i32 %a
 V_CVT_PK_U16_U32                   | ww:w | %x = call i32 @llvm.umin.i32(i32 %a, i32 65535); %b2 = call i32 @llvm.umin.i32(i32 %b, i32 65535); %y = shl i32 %b2, 16; %r = or i32 %x, %y
 V_CVT_PK_I16_F32                   | ff:w | %p = call i16 @llvm.fptosi.sat.i16.f32(float %a); %q = call i16 @llvm.fptosi.sat.i16.f32(float %b); %x = zext i16 %p to i32; %z = zext i16 %q to i32; %y = shl i32 %z, 16; %r = or i32 %x, %y
 V_CVT_PK_U16_F32                   | ff:w | %p = call i16 @llvm.fptoui.sat.i16.f32(float %a); %q = call i16 @llvm.fptoui.sat.i16.f32(float %b); %x = zext i16 %p to i32; %z = zext i16 %q to i32; %y = shl i32 %z, 16; %r = or i32 %x, %y
+V_CVT_NORM_I16_F16                 | h:s | %x = fmul double %a, 32767.0; %y = call double @llvm.roundeven.f64(double %x); %i = call i32 @llvm.fptosi.sat.i32.f64(double %y); %l = call i32 @llvm.smax.i32(i32 %i, i32 -32767); %m = call i32 @llvm.smin.i32(i32 %l, i32 32767); %r = trunc i32 %m to i16
+V_CVT_NORM_U16_F16                 | h:s | %x = fmul double %a, 65535.0; %y = call double @llvm.roundeven.f64(double %x); %r = call i16 @llvm.fptoui.sat.i16.f64(double %y)
+V_CVT_PK_NORM_I16_F32, V_CVT_PKNORM_I16_F32 | ff:w | %p = call i32 @snorm(float %a); %q = call i32 @snorm(float %b); %x = and i32 %p, 65535; %y = shl i32 %q, 16; %r = or i32 %x, %y
+V_CVT_PK_NORM_U16_F32, V_CVT_PKNORM_U16_F32 | ff:w | %p = call i32 @unorm(float %a); %q = call i32 @unorm(float %b); %y = shl i32 %q, 16; %r = or i32 %p, %y
+V_CVT_PK_U8_F32                    | fww:w | %t = call float @llvm.roundeven.f32(float %a); %i = call i8 @llvm.fptoui.sat.i8.f32(float %t); %v = zext i8 %i to i32; %m = and i32 %b, 3; %n = shl i32 %m, 3; %s = shl i32 %v, %n; %k = shl i32 255, %n; %f = xor i32 %k, -1; %o = and i32 %c, %f; %r = or i32 %o, %s
+V_CVT_PKACCUM_U8_F32               | fw+w:w | %t = call float @llvm.roundeven.f32(float %a); %i = call i8 @llvm.fptoui.sat.i8.f32(float %t); %v = zext i8 %i to i32; %m = and i32 %b, 3; %n = shl i32 %m, 3; %s = shl i32 %v, %n; %k = shl i32 255, %n; %f = xor i32 %k, -1; %o = and i32 %c, %f; %r = or i32 %o, %s
 V_CVT_I32_I16                      | s:w | %r = sext i16 %a to i32
 V_CVT_U32_U16                      | s:w | %r = zext i16 %a to i32
 V_PACK_B32_F16                     | ss:w | %x = zext i16 %a to i32; %z = zext i16 %b to i32; %y = shl i32 %z, 16; %r = or i32 %x, %y
@@ -519,7 +547,8 @@ def _compares() -> Iterator[str]:
             both = f"V_CMP_{name}_{letter}{{n}}, V_CMPX_{name}_{letter}{{n}}"
             yield f"*swq {both} | {{k}}{{k}}:m | %r = icmp {predicate.format(s=sign)} {{t}} %a, %b"
         for name, bit in (("F", 0), ("T", 1)):
-            yield f"*swq V_CMP_{name}_{letter}{{n}} | {{k}}{{k}}:m | %r = icmp eq i1 {bit}, 1"
+            both = f"V_CMP_{name}_{letter}{{n}}, V_CMPX_{name}_{letter}{{n}}"
+            yield f"*swq {both} | {{k}}{{k}}:m | %r = icmp eq i1 {bit}, 1"
 
 
 #: Which of two NaNs a minimum or maximum gives; RDNA4 has other names. `@first` and so on are parts of a text.

@@ -60,7 +60,21 @@ def span(first: int, dwords: int) -> str:
     return f"v{first}" if dwords == 1 else f"v[{first}:{first + dwords - 1}]"
 
 
-def sources_of(row: Row, counts: Sequence[int]) -> tuple[list[str], list[str], str]:
+#: Input modifiers by number of the argument: around the register, and on the bits (below, above the sign).
+DECORATED = ("-{}", "|{}|", "-|{}|")
+
+
+def decorated(row: Row, args: Sequence[Bits]) -> list[Bits]:
+    """What DECORATED makes of arguments."""
+    out = []
+    for i, (kind, a) in enumerate(zip(row.kinds, args, strict=True)):
+        sign = a.dtype.type(1 << oracle.WIDTH[kind] - 1)
+        modified = (a ^ sign, a & ~sign, a | sign)[i % 3]
+        out.append(modified if kind in "hfd" and i != row.old else a)
+    return out
+
+
+def sources_of(row: Row, counts: Sequence[int], decorate: bool) -> tuple[list[str], list[str], str]:
     """(lines before, source operands, operand of a mask) with argument i from register 2 i on."""
     setup, sources, mask = [f"v_mov_b32 v{OUT}, {RUBBISH:#x}"], [], ""
     for i, kind in enumerate(row.kinds):
@@ -70,13 +84,14 @@ def sources_of(row: Row, counts: Sequence[int]) -> tuple[list[str], list[str], s
         elif i == row.old:
             setup += [f"v_mov_b32 v{OUT + j}, v{2 * i + j}" for j in range(counts[i])]
         else:
-            sources.append(span(2 * i, counts[i]))
+            plain = span(2 * i, counts[i])
+            sources.append(DECORATED[i].format(plain) if decorate and kind in "hfd" else plain)
     return setup, sources, mask
 
 
-def text_of(arch: str, row: Row, counts: Sequence[int]) -> str:
+def text_of(arch: str, row: Row, counts: Sequence[int], decorate: bool = False) -> str:
     """The instruction between its arguments in registers and its results from OUT on."""
-    setup, sources, mask = sources_of(row, counts)
+    setup, sources, mask = sources_of(row, counts, decorate)
     stem, show = row.name.lower(), f"v_cndmask_b32 v{OUT}, 0, 1, vcc"
     if row.name.startswith("V_CMPX"):
         where = "" if arch_of(arch).dialect != "gfx9" else "vcc, "
@@ -91,11 +106,11 @@ def text_of(arch: str, row: Row, counts: Sequence[int]) -> str:
     return "\n".join([*setup, line if is_mask else f"{line} {row.modifiers}", *[show] * is_mask])
 
 
-def emulated(arch: str, row: Row, args: Sequence[Bits], mode: int, tier: str, lanes: int) -> tuple[Bits, Words]:
+def emulated(arch: str, row: Row, args: Sequence[Bits], mode: int, tier: str, lanes: int, decorate: bool) -> tuple[Bits, Words]:
     """(results, the whole of their first register)."""
     rng = np.random.default_rng(1)
     parts = [planes_of(a, rng) for a in args]
-    text = text_of(arch, row, [len(p) for p in parts])
+    text = text_of(arch, row, [len(p) for p in parts], decorate)
     planes = [p for part in parts for p in (*part, *part)[:2]]  # every argument starts at an even register
     is_wide = oracle.WIDTH[row.result] << row.packed == 64
     found = sweep(arch, text, planes, 2 if is_wide else 1, mode=mode, tier=tier, lanes=lanes)
@@ -122,12 +137,13 @@ def functions() -> Mapping[str, Any]:
 
 
 def disagreement(arch: str, text: str, *, mode: int = KEEP, n: int = N, tier: str = "native", lanes: int = 64,
-                 function: Any = None) -> list[str]:
-    """The first value where emulator and host disagree, if any."""
+                 function: Any = None, decorate: bool = False) -> list[str]:
+    """The first value where emulator and host disagree, if any. decorate: with input modifiers."""
     row = oracle.rows()[text]
     args = operands(row, len(text), n)
-    want = oracle.expected(row, function or functions()[text], args, mode)
-    got, whole = emulated(arch, row, args, mode, tier, lanes)
+    seen = decorated(row, args) if decorate else args
+    want = oracle.expected(row, function or functions()[text], seen, mode)
+    got, whole = emulated(arch, row, args, mode, tier, lanes, decorate)
     bad = np.flatnonzero(got != want)
     if len(bad):
         at = bad[0]
@@ -145,14 +161,14 @@ def rest_of_register(arch: str, row: Row, whole: Words) -> list[str]:
 
 
 def rounds(row: Row) -> bool:
-    """MODE may round its result."""
-    return row.result in "hfd" and row.rule in ("!", "^", "") and not re.search("M(IN|AX|ED)", row.name)
+    """MODE may round its result, once."""
+    return row.result in "hfd" and row.rule in ("!", "^", "-", "") and not re.search("M(IN|AX|ED)|MIXLO", row.name)
 
 
 # ---------------------------------------------------------------- tests
 
 #: Of the texts of each architecture.
-COUNTS = {"gfx1100": 423, "gfx1201": 420, "gfx942": 419, "gfx950": 430}
+COUNTS = {"gfx1100": 441, "gfx1201": 430, "gfx942": 442, "gfx950": 453}
 FLOAT_FREE = "swqm"
 
 
@@ -194,7 +210,27 @@ def test_every_instruction_agrees_with_the_host_on_the_reference(arch: str) -> N
 @pytest.mark.parametrize("arch", ["gfx1100", "gfx942"])
 def test_rounding_and_denormals_follow_mode(arch: str, mode: int) -> None:
     """Each way of rounding with all, no, and half of the denormals; what is not arithmetic only with all flushed."""
-    texts = [t for t in chosen(arch) if rounds(oracle.rows()[t]) or (not mode and set(oracle.rows()[t].kinds) & set("hfd"))]
+    texts = [t for t in chosen(arch) if rounds(oracle.rows()[t]) or (not mode and set(oracle.rows()[t].kinds) & set("hfd") and "MIXLO" not in t)]
     assert len(texts) > 50
     wrong = [w for t in texts for w in disagreement(arch, t, mode=mode)]
+    assert not wrong, "\n".join(wrong)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("arch", ["gfx1201", "gfx950"])
+def test_fp16_ovfl_saturates(arch: str) -> None:
+    texts = [t for t in chosen(arch) if oracle.rows()[t].result == "h" and rounds(oracle.rows()[t])]
+    assert len(texts) > 10
+    wrong = [w for t in texts for w in disagreement(arch, t, mode=KEEP | oracle.FP16_OVFL)]
+    assert not wrong, "\n".join(wrong)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("arch", ["gfx1201", "gfx942"])
+def test_input_modifiers_are_about_the_sign(arch: str) -> None:
+    """Negation, absolute value, and both; packed and mixed instructions write theirs another way."""
+    texts = [t for t, row in oracle.rows().items() if t in chosen(arch) and set(row.kinds) & set("hfd")
+             and not row.packed and not row.modifiers and "MIX" not in t]
+    assert len(texts) > 100
+    wrong = [w for t in texts for w in disagreement(arch, t, decorate=True)]
     assert not wrong, "\n".join(wrong)
