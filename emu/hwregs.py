@@ -276,15 +276,25 @@ def _gfx9(lds_block: int) -> Registers:
 GFX942, GFX950 = _gfx9(512), _gfx9(1280)
 
 
-def row_of_message(number: int) -> int:
-    """Where the table has a message that returns data."""
-    return number - FIRST_MESSAGE + MESSAGES
-
-
 def unmodelled(arch: str, registers: Registers, row: int) -> Unmodelled:
-    """The error of a row that is not there or has no value; rows of messages may be beyond the table."""
-    reg, number = registers.rows.get(row), row - MESSAGES + FIRST_MESSAGE & M32
-    item = f"hardware register {row}" if 0 <= row < MESSAGES else f"message {number} that returns data"
+    """The error of a register that is not there or has no value."""
+    return _unmodelled(arch, f"hardware register {row}", registers.rows.get(row))
+
+
+def unmodelled_message(arch: str, registers: Registers, number: int) -> Unmodelled:
+    """The error of a message that is no request for data, or one that nothing answers."""
+    row = number - FIRST_MESSAGE + MESSAGES
+    return _unmodelled(arch, f"message {number} that returns data", registers.rows.get(row) if row >= MESSAGES else None)
+
+
+def unmodelled_argument(arch: str, registers: Registers, argument: int) -> Unmodelled:
+    """The error that the C core means: `argument` is a register's number, or with the top bit a message's."""
+    if argument >> 31:
+        return unmodelled_message(arch, registers, argument & (1 << 31) - 1)
+    return unmodelled(arch, registers, argument)
+
+
+def _unmodelled(arch: str, item: str, reg: HwReg | None) -> Unmodelled:
     return Unmodelled(arch, f"{item} ({reg.name})" if reg else item, "emu/hwregs.py")
 
 

@@ -53,12 +53,12 @@ _ACCESS = {layout.ACCESS_READ: "read", layout.ACCESS_WRITE: "write", layout.ACCE
 
 
 class Native:
-    """Executor and WaveRunner of one architecture."""
+    """Executor and WaveRunner of one architecture. lock: held while a program changes, or must not."""
 
     def __init__(self, arch: str) -> None:
         self.arch, self.row = arch, state.wavefront(arch)
         self._programs: dict[tuple[int, bytes, Allocation], list[Program]] = {}
-        self._lock = threading.RLock()
+        self.lock = threading.RLock()
 
     def run(self, space: AddressSpace, launch: Launch, options: RunOptions) -> Stats:
         """Run one dispatch to its end. Raises KernelFault."""
@@ -77,7 +77,7 @@ class Native:
             return _fetch(space, entry + pc, size)
 
         signature = fetch(0, stored.SIGNATURE_BYTES)
-        with self._lock:
+        with self.lock:
             known = self._programs.setdefault((lanes, signature, allocation), [])
             for p in known:
                 if p.matches(fetch):
@@ -104,13 +104,13 @@ class Native:
 
     def extend(self, p: Program, pc: int, fetch: Fetch) -> None:
         """Make a place one that code can jump to."""
-        with self._lock:
+        with self.lock:
             if pc not in p.heads or (p.code and pc not in p.code):
                 p.extend(pc, fetch)
 
     def variant(self, p: Program, mode: int, fetch: Fetch) -> Variant:
         """The records for a float mode; made, and kept on disk, on first use."""
-        with self._lock:
+        with self.lock:
             if mode not in p.variants:
                 p.decoded(fetch)
                 template = assemble(p, mode)
@@ -209,11 +209,12 @@ class _Run:
     def link(self, share: _Share, mode: int) -> None:
         """Make sure that the share has variants for `mode` and for the one that waves start in."""
         p, bits = self.program, mode & MODE_MASK
-        variant = self.native.variant(p, bits, self.fetch)  # may find more of the program
-        if share.generation != p.generation or len(share.variants) == MAX_VARIANTS:
-            share.clear(p)
-            self.show(share, self.native.variant(p, self.mode & MODE_MASK, self.fetch))
-        self.show(share, variant)
+        with self.native.lock:  # the program stays as it is
+            variant = self.native.variant(p, bits, self.fetch)  # may find more of the program
+            if share.generation != p.generation or len(share.variants) == MAX_VARIANTS:
+                share.clear(p)
+                self.show(share, self.native.variant(p, self.mode & MODE_MASK, self.fetch))
+            self.show(share, variant)
 
     def show(self, share: _Share, v: Variant) -> None:
         if all(v.mode != other.mode for other in share.variants):
@@ -370,8 +371,9 @@ class _Run:
         """Point the wave at the record of its PC, in the program of its mode."""
         w = share.worker.subject.contents
         pc = faults.offset(w.pc, w.code) if why == RUN_CODE else record_pc(w.next)
-        self.native.extend(self.program, pc, self.fetch)
-        self.link(share, w.mode)
+        with self.native.lock:
+            self.native.extend(self.program, pc, self.fetch)
+            self.link(share, w.mode)
         self.lib.sg_refresh(ctypes.byref(share.worker))
         variant = next(v for v in share.variants if v.mode == w.mode & MODE_MASK)
         w.next = variant.address_of(pc)
@@ -431,7 +433,7 @@ def _describe_unmodelled(run: _Run, fault: KernelFault, w: CWave, pc: int) -> No
         return
     found = [why for v in run.made if (why := v.reason(w.next))]
     if w.fault_kind == layout.FAULT_HWREG:
-        found = [str(hwregs.unmodelled(run.native.arch, run.native.row.hwregs, w.fault_argument))]
+        found = [str(hwregs.unmodelled_argument(run.native.arch, run.native.row.hwregs, w.fault_argument))]
     fault.kind = "unmodelled instruction"
     fault.detail = found[0] if found else f"{run.native.arch}: operand values of this instruction (emu/native)"
 

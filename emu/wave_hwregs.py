@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
 
 def read(w: Wave, number: int) -> int:
-    """A row's value: 32 bits of a register, 64 of a message."""
+    """S_GETREG: 32 bits of a register."""
     reg = w.row.hwregs.rows.get(number)
     if reg is None or reg.source is Source.NONE:
         raise hwregs.unmodelled(w.row.arch, w.row.hwregs, number)
@@ -37,7 +37,10 @@ def write(w: Wave, number: int, value: int) -> None:
 
 def message(w: Wave, number: int) -> int:
     """What S_SENDMSG_RTN and the clock instructions get."""
-    return read(w, hwregs.row_of_message(number))
+    reg = w.row.hwregs.rows.get(number - hwregs.FIRST_MESSAGE + hwregs.MESSAGES) if number >= hwregs.FIRST_MESSAGE else None
+    if reg is None or reg.source is Source.NONE:
+        raise hwregs.unmodelled_message(w.row.arch, w.row.hwregs, number)
+    return _READ[reg.source](w, reg, reg.value(w.facts))
 
 
 def time(w: Wave) -> int:

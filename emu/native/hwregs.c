@@ -4,6 +4,7 @@
 /* Source of emu/hwregs.py. */
 enum { NONE, VALUE, MODE, STATUS, STATE_PRIV, STORED, PLACE, SCRATCH_LO, SCRATCH_HI, CYCLES, CYCLES_HI, REALTIME, TIME, DISPATCH };
 enum { MESSAGES = 64, FIRST_MESSAGE = 128, CYCLES_PER_REALTIME = 20 };
+#define IS_MESSAGE 0x80000000u
 /* DX10_CLAMP and IEEE: chips whose MODE has neither behave as if they were set, and unset. */
 enum { DX10_CLAMP = 1 << 8, IEEE = 1 << 9 };
 enum { SCC = 0, USER_PRIO = 3, EXECZ = 9, VCCZ = 10, IN_GROUP = 11, NO_VGPRS = 24 };
@@ -39,6 +40,9 @@ static u32 place(const Wave *w, const HwReg *h) {
   return value;
 }
 
+/* argument: number of the register, or of the message and IS_MESSAGE. */
+static u64 unmodelled(Wave *w, u32 argument) { return w->fault_kind = FAULT_HWREG, w->fault_argument = argument, 0; }
+
 static u64 read_row(Wave *w, const Record *r, u32 row) {
   const HwReg *h = &w->hwregs[row];
   u64 scratch = w->scratch_size ? w->scratch_va : 0;
@@ -56,7 +60,7 @@ static u64 read_row(Wave *w, const Record *r, u32 row) {
     case REALTIME: return sg_time(w, r) / CYCLES_PER_REALTIME;
     case TIME: return sg_time(w, r);
     case DISPATCH: return w->dispatch_id;
-    default: return w->fault_kind = FAULT_HWREG, w->fault_argument = row, 0;
+    default: return unmodelled(w, row < MESSAGES ? row : (row - MESSAGES + FIRST_MESSAGE) | IS_MESSAGE);
   }
 }
 
@@ -68,7 +72,7 @@ void sg_set_hwreg(Wave *w, const Record *r, u32 id, u32 value) {
   const HwReg *h = &w->hwregs[id & 63];
   (void)r;
   switch (h->source) {
-    case NONE: w->fault_kind = FAULT_HWREG, w->fault_argument = id & 63; break;
+    case NONE: unmodelled(w, id & 63); break;
     case MODE:
       w->mode = value & h->mask;
       if (!(h->mask & DX10_CLAMP))
@@ -82,6 +86,6 @@ void sg_set_hwreg(Wave *w, const Record *r, u32 id, u32 value) {
 u64 sg_message(Wave *w, const Record *r, u32 number) {
   u32 row = number - FIRST_MESSAGE + MESSAGES;
   if (row < MESSAGES || row >= N_HWREGS)
-    return w->fault_kind = FAULT_HWREG, w->fault_argument = row, 0;
+    return unmodelled(w, number | IS_MESSAGE);
   return read_row(w, r, row);
 }

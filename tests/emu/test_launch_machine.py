@@ -418,3 +418,12 @@ def test_loads_and_atomics_into_registers_beyond_do_nothing(arch: str, tier: str
     out = np.zeros(1, np.uint32)
     few(arch, tier, text, 24, accum_offset=24 if lanes == 64 else 0)(out, grid=(lanes,), workgroup=(lanes,))
     assert out[0] == lanes
+
+
+@tiers
+@pytest.mark.parametrize("arch", ["gfx1100", "gfx1201"])
+@pytest.mark.parametrize("number", [74, 8, 200])
+def test_numbers_that_are_no_request_for_data_are_named(arch: str, tier: str, number: int) -> None:
+    """Found by random instructions: they were taken for hardware registers."""
+    with pytest.raises(KernelFault, match=f"message {number} that returns data is not modelled"):
+        raw(arch, tier, f"s_sendmsg_rtn_b32 s4, sendmsg({number}, 0, 0)")(grid=(32,), workgroup=(32,))
