@@ -86,19 +86,21 @@ class WaveHandler(Handler):
     # ---- control flow
 
     def jump(self, target: Value) -> None:
-        """PC was assigned: fall through, branch to the record's target, or leave for a lookup."""
+        """PC was assigned: fall through or branch to the record's target; a computed one is looked up, even when it is
+        the instruction behind, which need not be known yet."""
         e = self.e
+        if not self.is_direct():
+            e.line(f"store i64 {target.ref}, ptr {self.wave_ptr(layout.PC)}, align 8")
+            self.account()
+            self.leave(layout.JUMP, "%r")
+            e.start(e.label("never"))
+            return
         size = self.load("i32", self.record_ptr(layout.R_SIZE), 4)
         following = e.raw(f"add i64 {state_pc(self).ref}, {e.raw(f'zext i32 {size} to i64')}")
         taken, out = e.label("taken"), e.label("out")
         e.branch(e.raw(f"icmp ne i64 {target.ref}, {following}"), taken, out)
         e.start(taken)
-        if self.is_direct():
-            self.take()
-        else:
-            e.line(f"store i64 {target.ref}, ptr {self.wave_ptr(layout.PC)}, align 8")
-            self.account()
-            self.leave(layout.JUMP, "%r")
+        self.take()
         e.start(out)
 
     def is_direct(self) -> bool:

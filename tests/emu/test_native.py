@@ -399,6 +399,12 @@ def test_equal_constants_share_their_place() -> None:
     assert pool.used == 4
 
 
+@pytest.mark.parametrize("jump", ["s_setpc_b64 s[8:9]", "s_swappc_b64 s[10:11], s[8:9]"])
+def test_a_computed_jump_may_go_to_the_next_instruction(jump: str) -> None:
+    text = f"s_getpc_b64 s[8:9]\nhere:\ns_add_u32 s8, s8, next - here\n{jump}\nnext:\ns_mov_b32 s6, 7"
+    assert [Bench("gfx1100", tier)(text).sgprs[6] for tier in TIERS] == [7, 7]
+
+
 @pytest.mark.parametrize("text", ["v_cmp_eq_u32_e64 exec_hi, v0, v1", "v_cndmask_b32_e64 v0, v1, v2, exec_hi"])
 @pytest.mark.parametrize("tier", TIERS)
 def test_a_mask_of_64_bits_does_not_begin_at_exec_hi(tier: str, text: str) -> None:

@@ -564,6 +564,45 @@ def test_registers_start_clear_in_every_mode_and_thread(threads: int) -> None:
         assert not out.any()
 
 
+#: Workgroup i jumps to entry i % 8 of a table nobody knows before, each with a float mode of its own, and stores
+#: one and a little, rounded by the mode, with constants that the program had not got either.
+JUMPS = """
+  $args
+  v_lshlrev_b32 v2, 2, v0
+  s_lshl_b32 s7, $group, 7
+  v_add_nc_u32 v2, s7, v2
+  s_and_b32 s10, $group, 7
+  s_mul_i32 s10, s10, 28
+  v_mov_b32 v4, 1.0
+  s_getpc_b64 s[8:9]
+here:
+  s_add_u32 s8, s8, s10
+  s_addc_u32 s9, s9, 0
+  s_add_u32 s8, s8, table - here
+  s_addc_u32 s9, s9, 0
+  s_setpc_b64 s[8:9]
+table:
+""" + "\n".join(f"""
+  s_setreg_imm32_b32 hwreg(HW_REG_MODE, 0, 8), {0xF0 + i % 4 + 4 * (i // 4)}
+  v_add_f32 v3, lit({0x33000000 + i}), v4
+  s_branch store
+  s_nop 0
+  s_nop 0""" for i in range(8)) + """
+store:
+  $store v2, v3, s[4:5]
+  s_endpgm
+"""
+
+
+@pytest.mark.parametrize("threads", [1, 2, 4])
+def test_code_and_modes_found_at_run_time_are_right_in_every_thread(threads: int) -> None:
+    for _ in range(3):
+        out = words(32 * 64)
+        Machine("gfx1100", "native", threads=threads).run(JUMPS, out, groups=64)
+        up = [i % 8 % 4 == 1 for i in range(64)]
+        assert [int(x) for x in out[::32]] == [0x3F800001 if u else 0x3F800000 for u in up]
+
+
 @pytest.mark.parametrize("tier", TIERS)
 def test_cancelling_ends_the_launch_between_turns(tier: str) -> None:
     machine, asked = Machine("gfx1100", tier, budget=0), []
