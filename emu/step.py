@@ -25,7 +25,7 @@ from stuntgpu.emu.wave import Wave
 from stuntgpu.isa.arch import arch
 from stuntgpu.isa.errors import Unmodelled
 from stuntgpu.isa.inst import Inst, Kind, Operand
-from stuntgpu.isa.ir import UNIFORM, Semantics
+from stuntgpu.isa.ir import UNIFORM, Do, Semantics, statements
 from stuntgpu.isa.memory_fields import MemoryFields, memory_fields, offset16
 from stuntgpu.isa.memory_fields import segment as segment_of
 from stuntgpu.isa.operands import operands
@@ -126,10 +126,15 @@ def _multiply(w: Wave, half: Half, args: Sequence[int]) -> None:
     multiply(w, half.inst, half.operands)
 
 
+def _check_lanes(w: Wave, inst: Inst) -> int:
+    """Transposing loads give a lane of RDNA4's longer waves fewer registers."""
+    if w.lanes != arch(inst.arch).wave_sizes[0]:
+        raise Unmodelled(inst.arch, f"{inst.name} in waves of {w.lanes}", "emu/step.py")
+    return w.lanes
+
+
 def _transpose(w: Wave, half: Half, args: Sequence[int]) -> None:
     """The operand is what the load wrote."""
-    if w.lanes != arch(half.inst.arch).wave_sizes[0]:  # in longer waves of RDNA4 a lane has fewer registers
-        raise Unmodelled(half.inst.arch, f"{half.inst.name} in waves of {w.lanes}", "emu/step.py")
     transpose(w, next(o for o in half.operands if o.is_written), *args)
 
 
@@ -172,6 +177,8 @@ class _Builder:
             raise Unmodelled(inst.arch, f"{inst.name} on global data share", "emu/step.py")
         fills = [(name, self.fill(name)) for name in self.body.reads if name != "LANE"]
         fills += [(f"bit {name}", self.fill_mask(name)) for name in self.body.bits_in]
+        if any(isinstance(s, Do) and s.action == "transpose" for s in statements(self.sem.body)):
+            fills.insert(0, ("lanes", lambda w: _check_lanes(w, inst)))
         keeps_scc = state.keeps_scc(inst, self.operands)
         commits = [self.commit(name, width) for name, width in self.body.writes.items() if name != "SCC" or not keeps_scc]
         commits += [self.commit_mask(name) for name in self.body.bits_out]

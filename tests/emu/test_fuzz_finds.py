@@ -78,3 +78,7 @@ def test_places_at_the_end_of_all_addresses_are_outside_of_small_buffers(text: s
 def test_mfma_starts_from_constants_of_every_kind(source: str) -> None:
     code = {"src_shared_limit": "0000efd3800db203", "src_private_base": "0000efd3800db603", "1.0": "0000efd3800dca03"}[source]
     assert_tiers_agree("gfx942", code, lanes=64, v={6: 0x3FF0_0000, 7: 0x3FF0_0000, 128: 1, 129: 0x4000_0000})
+
+
+def test_transposing_loads_of_longer_waves_are_not_built_whatever_lanes_are_on() -> None:
+    assert_tiers_agree("gfx1201", "000016ee0000000000000000", lanes=64, exec_mask=0)
