@@ -16,7 +16,7 @@ from stuntgpu.isa.abi.aql import KernelDispatchPacket
 from stuntgpu.isa.abi.descriptor import KernelDescriptor
 from stuntgpu.isa.abi.targets import Target, round_up, target
 from stuntgpu.isa.abi.userdata import UserDataError, user_data
-from stuntgpu.isa.errors import GuestFault
+from stuntgpu.isa.errors import GuestFault, Unmodelled
 
 MAX_WORKGROUP_ITEMS = 1024
 #: Compatibility code that fills preloaded SGPRs by loads; hardware that preloads starts after it.
@@ -82,6 +82,8 @@ def launch_from_descriptor(arch: str, descriptor: KernelDescriptor, packet: Kern
     lds = max(descriptor.group_segment_size, packet.group_segment_size)
     if lds > row.lds_max:
         raise LaunchError(f"kernel {context.name!r} needs {lds} bytes of LDS, a workgroup of {arch} has {row.lds_max}")
+    if row.has_wave32 and descriptor.rsrc3.shared_vgprs:
+        raise Unmodelled(arch, "VGPRs shared by the halves of a wave", "emu/descriptor_launch.py")
     lanes = row.wave_lanes(descriptor.properties.wavefront_size32)
     preloads = row.has_kernarg_preload and descriptor.preload_length
     entry = packet.kernel_object + descriptor.entry_offset + (PRELOAD_PROLOGUE_BYTES if preloads else 0)
@@ -90,7 +92,8 @@ def launch_from_descriptor(arch: str, descriptor: KernelDescriptor, packet: Kern
         entry=entry, rsrc1=int(descriptor.rsrc1), rsrc2=int(rsrc2), rsrc3=int(descriptor.rsrc3),
         user_sgprs=user_sgprs(row, descriptor, packet, context), grid=packet.grid, workgroup=packet.workgroup,
         wave_lanes=lanes, lds_bytes=lds, scratch_va=context.scratch_va,
-        scratch_wave_bytes=scratch_wave_bytes(row, packet, lanes), name=context.name)
+        scratch_wave_bytes=scratch_wave_bytes(row, packet, lanes), name=context.name,
+        dispatch_id=context.dispatch_id)
 
 
 def user_sgprs(arch: Target, descriptor: KernelDescriptor, packet: KernelDispatchPacket,

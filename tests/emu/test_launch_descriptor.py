@@ -4,17 +4,19 @@ clang, store them; on all targets and both tiers."""
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
 import pytest
 
 from stuntgpu.emu import Gpu, LaunchError
-from stuntgpu.emu.gpu import Module
+from stuntgpu.emu.gpu import Kernel, Module
 from stuntgpu.isa.abi.codeobject import CodeObject
 from stuntgpu.isa.abi.descriptor import CodeProperties, KernelDescriptor, Rsrc2
 from stuntgpu.isa.abi.targets import target
 from stuntgpu.isa.abi.userdata import UserDataError, user_data
+from stuntgpu.isa.errors import Unmodelled
 from tests.emu.launch_build import ARCHES, TIERS, WAVES, assembled, wave_option
 
 Array = np.ndarray[Any, np.dtype[Any]]
@@ -40,9 +42,10 @@ def family(arch: str) -> str:
 
 
 def text(arch: str, lanes: int, stored: Sequence[str], directives: Sequence[str], *, arguments: int = 0, code: str = "",
-         vgprs: int = 32) -> str:
+         vgprs: int = 32, prologue: str = "") -> str:
     """A kernel whose every wave adds a record of the registers `stored`, after running `code`.
 
+    prologue    code before all.
     arguments   number of the SGPR pair that holds the kernel arguments' address; their first is the buffer: a
                 counter of records, then the records.
     """
@@ -59,6 +62,7 @@ def text(arch: str, lanes: int, stored: Sequence[str], directives: Sequence[str]
     .p2align 8
     .type k,@function
     k:
+    {prologue}
     {load} s[40:41], s[{arguments}:{arguments + 1}], 0x0
     {loaded}
     {code}
@@ -196,6 +200,45 @@ def test_more_user_sgprs_than_there_are_is_refused() -> None:
     with pytest.raises(UserDataError, match="asks for 17 user SGPRs, there are 16"):
         user_data(gpu.target, descriptor, {})
     assert issubclass(LaunchError, Exception)
+
+
+@tiers
+@pytest.mark.parametrize("arch", ["gfx942", pytest.param("gfx950", marks=slow)])
+@pytest.mark.parametrize(("length", "offset"), [(1, 0), (2, 1), (5, 2), (14, 0)])
+def test_preloaded_dwords_follow_the_other_user_sgprs(arch: str, tier: str, length: int, offset: int) -> None:
+    """The hardware starts 256 bytes on; what stands before is for firmware that cannot preload."""
+    directives = [f".amdhsa_user_sgpr_kernarg_preload_length {length}", f".amdhsa_user_sgpr_kernarg_preload_offset {offset}"]
+    first = 2  # after the kernel arguments' address
+    stored = [f"s{first + i}" for i in range(length)]
+    source = text(arch, 64, stored, directives, prologue="s_trap 2\n.fill 63, 4, 0xbf9f0000")
+    source = source.replace(".kernarg_segment_size: 8", ".kernarg_segment_size: 64").replace(
+        ".address_space: global}", ".address_space: global}, {.size: 56, .offset: 8, .value_kind: by_value}").replace(
+        ".amdhsa_kernarg_size 8", ".amdhsa_kernarg_size 64")
+    module, out = Gpu(arch, tier=tier).load(assembled(source, arch)), np.zeros(320, np.uint32)
+    address, value = module.gpu.map(out), np.arange(100, 114, dtype=np.uint32)
+    module["k"](out, value.tobytes(), grid=(64,), workgroup=(64,))
+    arguments = [address & 0xFFFF_FFFF, address >> 32, *value.tolist()]
+    assert out[32 : 32 + length].tolist() == arguments[offset : offset + length]
+
+
+@tiers
+@pytest.mark.parametrize("arch", ARCHES)
+def test_trap_handler_and_exception_bits_of_the_driver_are_accepted(arch: str, tier: str) -> None:
+    """Code objects leave them 0; command processors set them."""
+    lanes = 64 if arch.startswith("gfx9") else 32
+    module = load(arch, lanes, tier, ["s20"], [], code="s_getreg_b32 s20, hwreg(2)")
+    info = module["k"].info
+    rsrc2 = info.descriptor.rsrc2.replace(trap_present=True, exception_address_watch=True, exception_memory=True)
+    kernel = Kernel(module.gpu, replace(info, descriptor=info.descriptor.replace(rsrc2=rsrc2)), module["k"].descriptor_va)
+    out = np.zeros(100, np.uint32)
+    kernel(out, grid=(lanes,), workgroup=(lanes,))
+    assert out[32] >> 6 & 1  # STATUS.TRAP_EN
+
+
+def test_shared_vgprs_are_not_built() -> None:
+    module = load("gfx1100", 64, "native", ["s20"], [".amdhsa_shared_vgpr_count 1"])
+    with pytest.raises(Unmodelled, match="VGPRs shared by the halves of a wave"):
+        module["k"](np.zeros(100, np.uint32), grid=(64,), workgroup=(64,))
 
 
 # ---------------------------------------------------------------- MODE
