@@ -487,8 +487,8 @@ static int begin_round(Worker *k) {
     drop_ended(k);
   else if (k->n_live && k->wanted < k->max_slots)
     k->wanted *= 2;
-  if (k->n_live && !k->n_busy && k->shared->n_workers > 1)
-    sched_yield(); /* all wait, maybe for another worker */
+  if (k->n_live && !k->n_busy)
+    sched_yield(); /* all wait, maybe for another worker or for the program that launched them */
   k->n_ended = k->n_busy = 0, k->at.slot = 0;
   int state = ADMITTED;
   while (state == ADMITTED && k->n_active < k->wanted && k->n_live < k->max_slots)
