@@ -147,6 +147,13 @@ class Tables:
     extended    tables of the architecture this one adds to: its own then list the added instructions alone.
     """
 
+    rows: tuple[InstRow, ...]
+    encodings: dict[str, EncodingRow]
+    types: dict[str, int]
+    codes: dict[int, str]
+    _parts: str
+    _enums: str
+
     def __init__(self, name: str, text: Any = None, extended: Tables | None = None) -> None:
         text = text or importlib.import_module(f"stuntgpu.isa.tables.{name}")
         rows = map(self._row, text.INSTRUCTIONS.splitlines())
@@ -161,16 +168,16 @@ class Tables:
     def _read(self, text: Any) -> None:
         """All tables but that of the instructions."""
         self.encodings = {e.name: e for e in map(self._encoding, text.ENCODINGS.splitlines())}
-        self.types: dict[str, int] = {
+        self.types = {
             name: parse_ranges(codes)
             for name, _, codes in (line.partition("|") for line in text.TYPES.splitlines())
         }
-        self.codes: dict[int, str] = {
+        self.codes = {
             int(value): name
             for value, _, name in (line.partition("|") for line in text.CODES.splitlines())
         }
-        self._parts: str = text.PARTS
-        self._enums: str = text.ENUMS
+        self._parts = text.PARTS
+        self._enums = text.ENUMS
 
     @staticmethod
     def _encoding(line: str) -> EncodingRow:

@@ -4,9 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from stuntgpu.isa.arch import ARCHES
-
-EXTENSIONS = frozenset(a.name for a in ARCHES.values() if a.extends)
+from tests.arches import EXTENSIONS
 
 
 @pytest.hookimpl(tryfirst=True)

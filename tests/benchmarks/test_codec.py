@@ -5,12 +5,12 @@ from __future__ import annotations
 import pytest
 
 from benchmarks import codec
-from stuntgpu.isa.arch import ARCHES
 from stuntgpu.isa.disasm import disassemble
+from tests.arches import WHOLE
 from tests.shared import shared_dir
 
 
-@pytest.mark.parametrize("arch", sorted(ARCHES))
+@pytest.mark.parametrize("arch", WHOLE)
 def test_golden_texts_decode_to_their_end(arch: str) -> None:
     shared_dir()
     code = codec.goldens_text(arch, 50_000)

@@ -16,6 +16,7 @@ from stuntgpu.isa.errata import ignored
 from stuntgpu.isa.inst import Inst
 from stuntgpu.isa.shown import MODIFIERS as SHOWN_MODIFIERS
 from stuntgpu.isa.shown import SLOTS, ignored_bits
+from tests.arches import WHOLE
 from tests.isa.goldens import report
 from tests.isa.words import N_BYTES, words
 
@@ -65,7 +66,7 @@ def test_random_words_are_refused_or_come_back(name: str) -> None:
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("name", NAMES)
+@pytest.mark.parametrize("name", WHOLE)
 def test_many_random_words_are_refused_or_come_back(name: str) -> None:
     wrong = faults(name, 400_000, 2)
     assert not wrong, report(wrong)

@@ -20,6 +20,7 @@ from stuntgpu.isa.arch import ARCHES
 from stuntgpu.isa.decode import DecodeError, decode_all
 from stuntgpu.isa.disasm import disassemble
 from stuntgpu.isa.listing import code_sections
+from tests.arches import WHOLE
 from tests.isa.goldens import report
 from tests.isa.kernels import source
 from tests.shared import shared_dir
@@ -88,7 +89,7 @@ def differences(arch: str, path: Path) -> list[str]:
     return out if expected else [*out, f"{path.name}: llvm lists nothing"]
 
 
-@pytest.mark.parametrize("arch", [name for name in NAMES if not ARCHES[name].extends])
+@pytest.mark.parametrize("arch", WHOLE)
 def test_golden_code_objects_read_as_objdump_reads_them(arch: str) -> None:
     paths = sorted((shared_dir() / "kernels").glob(f"*/{arch}/*.hsaco"))
     assert len(paths) > 10
