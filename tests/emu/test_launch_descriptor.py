@@ -37,6 +37,26 @@ MNEMONICS = {
 }
 
 
+METADATA = """
+.amdgpu_metadata
+amdhsa.version: [1, 2]
+amdhsa.target: amdgcn-amd-amdhsa--{arch}
+amdhsa.kernels:
+  - .name: k
+    .symbol: k.kd
+    .kernarg_segment_size: 8
+    .kernarg_segment_align: 8
+    .group_segment_fixed_size: 0
+    .private_segment_fixed_size: 0
+    .wavefront_size: {lanes}
+    .sgpr_count: 48
+    .vgpr_count: 32
+    .max_flat_workgroup_size: 1024
+    .args: [{{.size: 8, .offset: 0, .value_kind: global_buffer, .address_space: global}}]
+.end_amdgpu_metadata
+"""
+
+
 def family(arch: str) -> str:
     return "gfx9" if arch.startswith("gfx9") else arch[:5]
 
@@ -86,22 +106,7 @@ def text(arch: str, lanes: int, stored: Sequence[str], directives: Sequence[str]
     {accumulators}
     {chr(10).join(directives)}
     .end_amdhsa_kernel
-    .amdgpu_metadata
-    amdhsa.version: [1, 2]
-    amdhsa.target: amdgcn-amd-amdhsa--{arch}
-    amdhsa.kernels:
-      - .name: k
-        .symbol: k.kd
-        .kernarg_segment_size: 8
-        .kernarg_segment_align: 8
-        .group_segment_fixed_size: 0
-        .private_segment_fixed_size: 0
-        .wavefront_size: {lanes}
-        .sgpr_count: 48
-        .vgpr_count: 32
-        .max_flat_workgroup_size: 1024
-        .args: [{{.size: 8, .offset: 0, .value_kind: global_buffer, .address_space: global}}]
-    .end_amdgpu_metadata
+    {METADATA.format(arch=arch, lanes=lanes)}
     """
 
 
