@@ -134,6 +134,13 @@ def div_fixup(f: Format, underflow: int | None) -> str:
 # ---------------------------------------------------------------- tests and rounding
 
 
+#: floor(x + 1/2): the fraction is exact where it is near a half.
+NEAREST_INTEGER = (
+    "(set down (floor.f32 S0:32)) (set D0 (add (f32_to_i32 down:32)"
+    " (zext:32 (fle.f32 0x3f000000:32 (fsub.f32 S0:32 down:32)))))"
+)
+
+
 NEAREST_BYTE = "programs measured on GFX9 and GFX7 hardware, which add no half before this conversion"
 
 

@@ -915,7 +915,7 @@ ROWS = {
     "V_CVT_I32_F32": "(lane text (set D0 (f32_to_i32 S0:32)))",
     "V_CVT_I32_F64": "(lane text (set D0 (f64_to_i32 S0:64)))",
     "V_CVT_I32_I16": "(lane text (set D0 (sext:32 S0:16)))",
-    "V_CVT_NEAREST_I32_F32": "(lane text (set D0 (f32_to_i32 (floor.f32 (fadd.f32 S0:32 0x3f000000:32)))))",
+    "V_CVT_NEAREST_I32_F32": "(lane erratum (set down (floor.f32 S0:32)) (set D0 (add (f32_to_i32 down:32) (zext:32 (fle.f32 0x3f000000:32 (fsub.f32 S0:32 down:32))))))",
     "V_CVT_NORM_I16_F16": "(lane text (set D0 (f16_to_snorm16 S0:16)))",
     "V_CVT_NORM_U16_F16": "(lane text (set D0 (f16_to_unorm16 S0:16)))",
     "V_CVT_OFF_F32_I4": "(lane erratum (set D0 (fmul.f32 (i32_to_f32 (sext:32 (trunc:4 S0:32))) 0x3d800000:32)))",

@@ -892,7 +892,7 @@ ROWS = {
     "V_CVT_PK_I16_I32": "(lane text (set D0 (concat:32 (trunc:16 (select:32 (slt 0x7fff:32 S1:32) 0x7fff:32 (select:32 (slt S1:32 0xffff8000:32) 0xffff8000:32 S1:32))) (trunc:16 (select:32 (slt 0x7fff:32 S0:32) 0x7fff:32 (select:32 (slt S0:32 0xffff8000:32) 0xffff8000:32 S0:32))))))",
     "V_CVT_PK_U16_U32": "(lane text (set D0 (concat:32 (trunc:16 (select:32 (ult 0xffff:32 S1:32) 0xffff:32 S1:32)) (trunc:16 (select:32 (ult 0xffff:32 S0:32) 0xffff:32 S0:32)))))",
     "V_CVT_PK_U8_F32": "(lane erratum (set D0 (insert S2:32 (mul (zext:32 (trunc:2 S1:32)) 8:32) (f32_to_u8!rne S0:32))))",
-    "V_CVT_RPI_I32_F32": "(lane text (set D0 (f32_to_i32 (floor.f32 (fadd.f32 S0:32 0x3f000000:32)))))",
+    "V_CVT_RPI_I32_F32": "(lane erratum (set down (floor.f32 S0:32)) (set D0 (add (f32_to_i32 down:32) (zext:32 (fle.f32 0x3f000000:32 (fsub.f32 S0:32 down:32))))))",
     "V_CVT_SR_BF8_F32": "(lane erratum (set D0 (insert D0:32 (shl (zext:32 (extract:2 OPSEL:32 2:32)) 3:32) (f32_to_bf8_fnuz_sr S0:32 S1:32))))",
     "V_CVT_SR_FP8_F32": "(lane erratum (set D0 (insert D0:32 (shl (zext:32 (extract:2 OPSEL:32 2:32)) 3:32) (f32_to_fp8_fnuz_sr S0:32 S1:32))))",
     "V_CVT_U16_F16": "(lane text (set D0 (f16_to_u16 S0:16)))",

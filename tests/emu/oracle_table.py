@@ -367,7 +367,7 @@ V_CVT_F16_U16                      | s:h | %r = uitofp i16 %a to double
 V_CVT_I16_F16                      | h:s | %r = call i16 @llvm.fptosi.sat.i16.f64(double %a)
 V_CVT_U16_F16                      | h:s | %r = call i16 @llvm.fptoui.sat.i16.f64(double %a)
 V_CVT_FLOOR_I32_F32, V_CVT_FLR_I32_F32 | f:w | %f = call float @llvm.floor.f32(float %a); %r = call i32 @llvm.fptosi.sat.i32.f32(float %f)
-V_CVT_NEAREST_I32_F32, V_CVT_RPI_I32_F32 | f:w | %s = fadd float %a, 0.5; %f = call float @llvm.floor.f32(float %s); %r = call i32 @llvm.fptosi.sat.i32.f32(float %f)
+V_CVT_NEAREST_I32_F32, V_CVT_RPI_I32_F32 | f:w | %d = fpext float %a to double; %s = fadd double %d, 0.5; %f = call double @llvm.floor.f64(double %s); %r = call i32 @llvm.fptosi.sat.i32.f64(double %f)
 V_CVT_F64_F32                      | f:d | %r = fpext float %a to double
 V_CVT_F32_F64                      | d:f | %r = fptrunc double %a to float
 V_CVT_F32_F16                      | h:f | %r = fptrunc double %a to float

@@ -193,6 +193,13 @@ def test_which_of_two_nans_a_minimum_gives() -> None:
     assert run_on("gfx1201", "V_MINIMUM_F32", S0=NAN, S1=0x7F80_0005)["D0"] == NAN + 5
 
 
+@pytest.mark.parametrize(("arch", "name"), [("gfx1201", "V_CVT_NEAREST_I32_F32"), ("gfx942", "V_CVT_RPI_I32_F32")])
+def test_conversion_to_the_nearest_integer_is_exact(arch: str, name: str) -> None:
+    rows = {0x4B00_0001: 8388609, 0x3EFF_FFFF: 0, f32(0.5): 1, f32(-0.5): 0, f32(-0.75): -1, f32(2.5): 3, INF: (1 << 31) - 1, NAN: 0}
+    for mode in (KEEP_DENORMALS, KEEP_DENORMALS | 1):
+        assert {x: run_on(arch, name, Machine(mode), S0=x)["D0"] for x in rows} == {x: n & 0xFFFF_FFFF for x, n in rows.items()}
+
+
 def test_class_sees_denormals() -> None:
     classes = {
         0x7FA00000: 0,
