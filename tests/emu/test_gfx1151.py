@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import random
 import subprocess
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -15,6 +16,8 @@ from tests.emu.rdna import TIERS, Bench
 from tests.emu.test_golden_kernels import arguments, mismatch, rows_of
 from tests.isa.rows import HARD
 from tests.kernels.build import LANGUAGES, TIMEOUT_S, clang
+from tests.kernels.cases import Build, builds
+from tests.kernels.test_kernels import BUDGET, run
 from tests.shared import shared_dir
 
 ARCH = "gfx1151"
@@ -114,3 +117,9 @@ def test_golden_kernels_compiled_for_it_are_right(name: str, tmp_path: Path) -> 
         Gpu(ARCH, tier=tier).load(made)[case["kernel"]](*args, grid=tuple(case["grid"]), workgroup=tuple(case["workgroup"]))
         for i, want in expected.items():
             assert mismatch(args[i], want, *case["tolerance"].get(str(i), (0.0, 0.0))) == "", (tier, i)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("build", [replace(b, arch=ARCH) for b in builds() if b.arch == "gfx1100" and b.lanes == 32], ids=str)
+def test_kernels_of_gfx1100_compiled_for_it_agree_with_numpy(build: Build) -> None:
+    run(build, build.case.n, Gpu(ARCH, seed=1, threads=2, max_wave_instructions=BUDGET))
