@@ -83,8 +83,11 @@ def _narrow(s: Small, stochastic: bool) -> Lower:
         zero = e.icmp("eq", bits, e.const(0, 32))
         signed = e.bin("or", bits, sign)
         result = e.select(zero, e.const(0, 32), signed) if s.fnuz else signed
-        limit = e.const(s.largest if e.mode.saturate else s.inf, 32)
-        if e.mode.saturate or not s.fnuz:
+        saturate = e.mode.saturate and s.bounded
+        limit = e.const(s.largest if saturate else s.inf, 32)
+        if saturate and s.keeps_inf:
+            limit = e.select(e.icmp("uge", mag, e.const(F32.inf, 32)), e.const(s.inf, 32), limit)
+        if saturate or not s.fnuz:
             limit = e.bin("or", limit, sign)
         nan = e.const(s.nan, 32) if s.fnuz else e.bin("or", e.const(s.nan, 32), sign)
         result = e.select(is_nan(e, F32, x), nan, e.select(over, limit, result))

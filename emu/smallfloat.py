@@ -18,7 +18,8 @@ from stuntgpu.emu import softfloat as sf
 @dataclass(frozen=True, slots=True)
 class Small:
     """man: fraction bits; largest: bits of the largest finite number; inf: bits that overflow gives;
-    bits: of the whole, the sign on top."""
+    bits: of the whole, the sign on top. FP16_OVFL makes an overflow the largest number where `bounded`, and an
+    infinity too unless `keeps_inf`."""
 
     name: str
     man: int
@@ -28,6 +29,8 @@ class Small:
     nan: int
     fnuz: bool = False
     bits: int = 8
+    bounded: bool = True
+    keeps_inf: bool = False
 
     @property
     def sign(self) -> int:
@@ -50,8 +53,8 @@ _ROWS = (
 SMALL = {row.name: row for row in _ROWS}
 #: Formats of stochastic rounding: those above, and 16-bit ones.
 STOCHASTIC = SMALL | {
-    "f16": Small("f16", 10, 15, 0x7BFF, 0x7C00, 0x7E00, bits=16),
-    "bf16": Small("bf16", 7, 127, 0x7F7F, 0x7F80, 0x7FC0, bits=16),
+    "f16": Small("f16", 10, 15, 0x7BFF, 0x7C00, 0x7E00, bits=16, keeps_inf=True),
+    "bf16": Small("bf16", 7, 127, 0x7F7F, 0x7F80, 0x7FC0, bits=16, bounded=False),
 }
 
 _KEEP = sf.Env()
@@ -79,7 +82,7 @@ def narrow(s: Small, a: int, random: int | None, saturate: bool) -> int:
     if sf.is_nan(sf.F32, a):
         return s.nan if s.fnuz else s.nan | sign
     if sf.is_inf(sf.F32, a):
-        return _beyond(s, sign, saturate)
+        return _beyond(s, sign, saturate and not s.keeps_inf)
     _, m, e = sf.decode(sf.F32, a)
     bits = _rounded(s, m, e, random)
     if bits > s.largest:
@@ -88,7 +91,7 @@ def narrow(s: Small, a: int, random: int | None, saturate: bool) -> int:
 
 
 def _beyond(s: Small, sign: int, saturate: bool) -> int:
-    if saturate:
+    if saturate and s.bounded:
         return s.largest | sign
     return s.inf if s.fnuz else s.inf | sign
 

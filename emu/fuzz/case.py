@@ -136,8 +136,8 @@ def tiers(arch: str) -> tuple[Native, Reference]:
 
 
 def assert_tiers_agree(arch: str, code: str, *, lanes: int, v: Mapping[int, Values] | None = None, s: Mapping[int, int] | None = None,
-                       exec_mask: int = 1, vcc: int = 0, scc: int = 0, m0: int = 0, mode: int = 0xF0, data: int = 0) -> None:
-    """Both tiers end this wave alike. AssertionError lists where they do not.
+                       exec_mask: int = 1, vcc: int = 0, scc: int = 0, m0: int = 0, mode: int = 0xF0, data: int = 0) -> End:
+    """Both tiers end this wave alike: how. AssertionError lists where they do not.
 
     code   assembly text, or machine code in hexadecimal.
     v      VGPR (AccVGPRs from 256) -> value of all lanes, of each lane, or of some lanes (the others 0).
@@ -150,6 +150,7 @@ def assert_tiers_agree(arch: str, code: str, *, lanes: int, v: Mapping[int, Valu
     case = Case(arch, lanes, (words,), state.WaveInit(exec_mask, dict(s or {}), columns, vcc, scc, m0, mode), data)
     native, reference = (run(tier, case) for tier in tiers(arch))
     assert not (found := differences(native, reference)), "\n".join(found[:20])
+    return reference
 
 
 def _column(values: Values, lanes: int) -> list[int]:

@@ -14,7 +14,7 @@ from stuntgpu.emu.forms import Form
 from stuntgpu.emu.fuzz import words
 from stuntgpu.emu.fuzz.case import Case, differences, run
 from stuntgpu.emu.fuzz.minimise import minimise
-from stuntgpu.emu.fuzz.setup import Setup
+from stuntgpu.emu.fuzz.setup import MOST_INDEXED, Setup, vector_operands
 from stuntgpu.emu.handlers import build
 from stuntgpu.emu.native import MODE_MASK, Native
 from stuntgpu.emu.program import Code, Pool, is_elided
@@ -22,6 +22,7 @@ from stuntgpu.emu.records import works_of
 from stuntgpu.emu.reference import Reference
 from stuntgpu.isa.arch import InstRow, arch
 from stuntgpu.isa.errors import Unmodelled
+from stuntgpu.isa.inst import Inst
 
 BATCH = 48  # cases whose handlers are compiled together
 STARTS = 3  # states each program runs from
@@ -70,12 +71,12 @@ class Fuzzer:
             self._queue = self.rng.sample(self.rows, len(self.rows))
         return self._queue.pop()
 
-    def _mode(self) -> int:
+    def _mode(self, insts: Sequence[Inst]) -> int:
         """Rounding and denormals mostly as compilers set them, sometimes not."""
         rng = self.rng
         mode = rng.choice((0xF0, 0xF0, 0xC0, rng.choice(_ROUNDS) | rng.choice(_DENORMS), rng.getrandbits(8)))
         mode |= rng.choice((0x000, 0x100, 0x300, 0x200)) | (rng.random() < 0.2) << state.MODE_FP16_OVFL
-        if self.row.has_gpr_index and rng.random() < 0.05:
+        if self.row.has_gpr_index and rng.random() < 0.05 and all(map(_leaves_room, insts)):
             mode |= 1 << state.MODE_GPR_INDEX
         if self.row.has_vskip and rng.random() < 0.02:
             mode |= 1 << state.MODE_VSKIP
@@ -94,7 +95,7 @@ class Fuzzer:
                 self._queue.append(row)
                 break
             insts.append(inst)
-        mode, out = self._mode(), []
+        mode, out = self._mode(insts), []
         for _ in range(STARTS):
             setup = Setup(self.arch, lanes, rng)
             setup.fill(insts)
@@ -140,6 +141,11 @@ class Fuzzer:
             if find is not None and (names := " ".join(i.name for i in find.case.insts)) not in seen:
                 seen.add(names)
                 yield find
+
+
+def _leaves_room(inst: Inst) -> bool:
+    """Indexed registers stay registers: what numbers past the last one do then is not modelled."""
+    return all(o.reg + o.bits // 32 + MOST_INDEXED < state.N_VGPRS for o in vector_operands(inst))
 
 
 def _compile(forms: Sequence[Form]) -> None:

@@ -28,6 +28,8 @@ SEAM = SIZE // 2 + 512  # two regions meet here
 SCRATCH, SCRATCH_LANE = 0x6000_0000_0000, 0x1000
 LDS_BYTES = 4096
 M32 = 0xFFFF_FFFF
+#: M0 adds less than this to register numbers, in GPR index mode.
+MOST_INDEXED = 4
 #: Scalar registers that mean something else than a number.
 _KEPT = (state.EXEC_LO, state.EXEC_HI)
 
@@ -211,7 +213,7 @@ class Setup:
     def init(self, mode: int) -> state.WaveInit:
         """The wave's registers; EXEC is full, partial, one lane or empty."""
         rng, full = self.rng, (1 << self.lanes) - 1
-        if mode >> state.MODE_GPR_INDEX & 1:  # what a number past the last register does is not modelled
-            self.m0 = rng.getrandbits(4) << 12 | rng.randrange(4)
+        if mode >> state.MODE_GPR_INDEX & 1:
+            self.m0 = rng.getrandbits(4) << 12 | rng.randrange(MOST_INDEXED)
         exec_mask = rng.choice((full, full, rng.getrandbits(self.lanes), 1 << rng.randrange(self.lanes), 0))
         return state.WaveInit(exec_mask, dict(self.sgprs), dict(self.vgprs), self.vcc & full, rng.getrandbits(1), self.m0, mode)

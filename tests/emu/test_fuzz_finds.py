@@ -82,3 +82,12 @@ def test_mfma_starts_from_constants_of_every_kind(source: str) -> None:
 
 def test_transposing_loads_of_longer_waves_are_not_built_whatever_lanes_are_on() -> None:
     assert_tiers_agree("gfx1201", "000016ee0000000000000000", lanes=64, exec_mask=0)
+
+
+@pytest.mark.parametrize(("text", "inf", "most"), [("v_cvt_sr_bf16_f32 v0, v1, v2", 0x7F80, 0x7F80), ("v_cvt_sr_f16_f32 v0, v1, v2", 0x7C00, 0x7BFF)])
+@pytest.mark.parametrize("overflow", [0, 1 << 23])
+def test_stochastic_conversions_keep_infinities_and_bound_f16_alone(text: str, inf: int, most: int, overflow: int) -> None:
+    v = {1: {0: 0x7F80_0000, 1: 0x7F7F_FFFF}, 2: 0xFFFF_FFFF}
+    final = assert_tiers_agree("gfx950", text, lanes=64, v=v, exec_mask=3, mode=0xF0 | overflow).final
+    assert final is not None
+    assert [x & 0xFFFF for x in final.vgprs[0][:2]] == [inf, most if overflow else inf]
