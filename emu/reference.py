@@ -62,7 +62,7 @@ class Reference:
         """Execute the instruction at the wave's PC."""
         step = self._fetch(w)
         if w.mode_bits >> state.MODE_GPR_INDEX & 1 and self.row.has_gpr_index and step.inst.base.startswith("VOP"):
-            step = self._indexed(w, step.inst)
+            step = self._indexed(w, step)
         w.executed += 1
         here = w.pc
         if w.mode_bits >> state.MODE_VSKIP & 1 and self.row.has_vskip and not step.inst.base.startswith("S"):
@@ -98,8 +98,11 @@ class Reference:
         except KernelFault:
             return None
 
-    def _indexed(self, w: Wave, inst: Inst) -> Step:
+    def _indexed(self, w: Wave, plain: Step) -> Step:
         """The instruction with the VGPR numbers that M0 makes of its own."""
+        inst = within(plain.inst, w.allocation)
+        if inst is None:
+            return plain
         key = inst, w.sgprs[self.row.m0] & 0xF0FF
         step = self._shifted.get(key)
         if step is None:
