@@ -43,7 +43,7 @@ from stuntgpu.isa.disasm import disassemble
 QUANTUM = 20_000  # instructions a wave runs before the next gets its turn
 SLICE = 20_000_000  # instructions between looks at `cancelled`
 SEEDED_WORKGROUPS = 16  # at least so many are kept going by each thread when a seed orders them
-UNLIMITED = (1 << 63) - 1  # instructions
+UNLIMITED = 1 << 62  # instructions
 _PROGRAMS_PER_SIGNATURE = 8
 
 #: Bits of MODE that programs are compiled for.
@@ -232,10 +232,10 @@ class _Run:
         k.waves_per_group = state.waves_per_workgroup(self.launch)
         k.max_slots = min(n_groups, self.shared.bound)
         k.wanted = min(SEEDED_WORKGROUPS, k.max_slots) if self.options.seed else 1
-        k.quantum, k.slice = QUANTUM, SLICE
+        k.quantum, k.slice_end = QUANTUM, SLICE
         k.random = _seeded(self.options.seed, number)
         k.mode_mask = MODE_MASK
-        k.budget = self.shared.budget if self.shared.n_workers == 1 else 0
+        k.budget_end = self.shared.budget if self.shared.n_workers == 1 else 0
         share.refresh_space(self.space)
         self.link(share, self.mode)
         return share
@@ -332,7 +332,7 @@ class _Run:
         """What the C core asks for. False: stop the launch."""
         with self.lock:
             if why == RUN_SLICE and not self.options.cancelled():
-                share.worker.slice = SLICE
+                share.worker.slice_end = share.worker.instructions + SLICE
                 self.look_again(share)
                 return True
             if why in (RUN_CODE, RUN_MODE):
@@ -364,7 +364,6 @@ class _Run:
         w.fault_kind = 0
         w.executed -= 1
         share.worker.instructions -= 1
-        share.worker.budget += 1
         return True
 
     def resume(self, share: _Share, why: int) -> None:

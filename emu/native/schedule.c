@@ -121,8 +121,8 @@ static void shuffle_groups(Worker *k) {
 
 static void begin_pass(Worker *k, u32 n_waves) {
   k->at.wave = k->at.tired = 0;
-  for (u32 i = 0; i < n_waves; i++) {
-    u32 j = k->random ? (u32)(draw(k) % (i + 1)) : i;
+  for (u32 i = 0; k->random && i < n_waves; i++) {
+    u32 j = (u32)(draw(k) % (i + 1));
     k->order[i] = k->order[j], k->order[j] = i;
   }
 }
@@ -167,34 +167,31 @@ static int change_mode(const Worker *k, Wave *w) {
 static int draw_budget(Worker *k) {
   if (k->shared->n_workers == 1)
     return 0;
-  while (k->budget < 0) {
+  while (k->instructions > k->budget_end) {
     if (atomic_fetch_sub(&k->shared->budget, BUDGET_PIECE) <= BUDGET_PIECE)
       return 0;
-    k->budget += BUDGET_PIECE;
+    k->budget_end += BUDGET_PIECE;
   }
   return 1;
 }
 
 /* Counts what the wave executed since it had `before` left. */
-static void count(Worker *k, Wave *w, i64 before) {
-  u64 used = (u64)(before - w->left);
+ALWAYS_INLINE void count(Worker *k, Wave *w, i64 before) {
+  i64 used = before - w->left;
   k->instructions += used;
-  k->slice -= (i64)used;
-  k->at.turn_left -= (i64)used;
-  k->at.group_left -= (i64)used;
-  w->executed += used;
+  w->executed += (u64)used;
   w->quantum = w->left;
-  k->budget -= (i64)used;
-  if (UNLIKELY(k->budget < 0) && !w->fault_kind && !draw_budget(k))
+  if (UNLIKELY(k->instructions > k->budget_end) && !w->fault_kind && !draw_budget(k))
     w->fault_kind = FAULT_BUDGET;
 }
 
 /* Run a wave until it ends, waits, sleeps or has executed `length` instructions, which is looked at where it
  * branches. Returns a WAVE_ state, STEP_YIELD, STEP_TIRED, or STEP_STOP with *why set. */
-static int run_leg(Worker *k, Wave *w, i64 length, int *why) {
+ALWAYS_INLINE int run_leg(Worker *k, Wave *w, i64 length, int *why) {
   k->subject = w;
   w->state = WAVE_READY;
-  w->left = w->quantum = length <= k->budget ? length : k->budget + 1;
+  i64 affordable = k->budget_end - k->instructions + 1;
+  w->left = w->quantum = length < affordable ? length : affordable;
   for (;;) {
     i64 before = w->left;
     w->from = w->next->ordinal;
@@ -241,7 +238,7 @@ static u64 hash_of_vgprs(const Worker *k, const Wave *w) {
 
 /* Whether the wave polls: it comes back to where it is with the registers it had, so that only others can end
  * its loop. Returns STEP_YIELD when that is so, STEP_TIRED when not, or what became of the wave. */
-static int poll_step(Worker *k, Wave *w, int *why) {
+__attribute__((noinline)) static int poll_step(Worker *k, Wave *w, int *why) {
   u32 sgprs[N_POLLED_SGPRS], scc = w->scc;
   const Record *here = w->next;
   u64 vgprs = 0;
@@ -265,20 +262,23 @@ static int poll_step(Worker *k, Wave *w, int *why) {
 
 static void begin_turn(Worker *k, const Wave *w) {
   k->at.in_turn = 1;
-  k->at.turn_left = turn_length(k);
+  k->at.turn_end = k->instructions + turn_length(k);
   k->at.polls = w->state == WAVE_POLLING;
   k->at.leg = k->at.polls ? POLLING_LEG : FIRST_LEG;
 }
 
 /* A wave's turn: to its end, a wait, a sleep, its last instruction, or as soon as it is seen to poll. */
-static int run_turn(Worker *k, Wave *w, int *why) {
+ALWAYS_INLINE int run_turn(Worker *k, Wave *w, int *why) {
   if (!k->at.in_turn)
     begin_turn(k, w);
   int state = STEP_TIRED;
-  while (state == STEP_TIRED && k->at.turn_left > 0) {
-    state = run_leg(k, w, k->at.leg < k->at.turn_left ? k->at.leg : k->at.turn_left, why);
+  while (state == STEP_TIRED && k->instructions < k->at.turn_end) {
+    i64 left = k->at.turn_end - k->instructions;
+    state = run_leg(k, w, k->at.leg < left ? k->at.leg : left, why);
+    if (state != STEP_TIRED)
+      break;
     k->at.leg *= LEG_GROWTH;
-    if (state == STEP_TIRED && (k->at.turn_left > 0 || k->at.polls))
+    if (k->instructions < k->at.turn_end || k->at.polls)
       state = poll_step(k, w, why);
   }
   if (state == STEP_STOP)
@@ -366,7 +366,7 @@ static void settle_all(Wave *w) {
 
 /* ---------------------------------------------------------------- a workgroup */
 
-static int can_run(const Wave *w) { return w->state == WAVE_READY || w->state == WAVE_ASLEEP || w->state == WAVE_POLLING; }
+static int can_run(const Wave *w) { return (1u << WAVE_READY | 1u << WAVE_ASLEEP | 1u << WAVE_POLLING) >> w->state & 1; }
 
 static int any_ready(const Worker *k, const Slot *slot) {
   for (u32 i = 0; i < slot->n_waves; i++)
@@ -401,21 +401,22 @@ static int open_barrier(Worker *k, Slot *slot) {
 /* One turn for each wave of the pass. Returns 0, or STEP_STOP with *why set. */
 static int run_pass(Worker *k, Slot *slot, int *why) {
   for (; k->at.wave < slot->n_waves; k->at.wave++) {
-    Wave *w = wave_of(k, slot, k->order[k->at.wave]);
+    Wave *w = wave_of(k, slot, k->random ? k->order[k->at.wave] : k->at.wave);
     if (!can_run(w))
       continue;
-    if (k->slice <= 0)
+    if (k->instructions >= k->slice_end)
       return *why = RUN_SLICE, STEP_STOP;
-    if (atomic_load_explicit(&k->shared->stop, memory_order_relaxed))
-      return *why = RUN_DONE, STEP_STOP;
     int state = run_turn(k, w, why);
     if (state == STEP_STOP)
       return STEP_STOP;
-    slot->n_ended += state == WAVE_ENDED;
-    if (state == WAVE_ENDED && slot->n_waves > 1)
+    if (state == STEP_YIELD) {
+      k->at.tired++;
+      k->n_busy += w->state == WAVE_READY;
+    } else {
+      k->n_busy++;
+    }
+    if (state == WAVE_ENDED && ++slot->n_ended < slot->n_waves)
       settle_all(w);
-    k->at.tired += state == STEP_YIELD;
-    k->n_busy += w->state != WAVE_POLLING && w->state != WAVE_ASLEEP;
   }
   return 0;
 }
@@ -424,10 +425,12 @@ static int run_pass(Worker *k, Slot *slot, int *why) {
  * workgroup has had its share. */
 static int run_group(Worker *k, Slot *slot, int *why) {
   if (!k->at.in_group) {
-    k->at.in_group = 1, k->at.group_left = turn_length(k) * slot->n_waves;
+    k->at.in_group = 1, k->at.group_end = k->instructions + turn_length(k) * slot->n_waves;
     begin_pass(k, slot->n_waves);
   }
   for (;;) {
+    if (atomic_load_explicit(&k->shared->stop, memory_order_relaxed))
+      return *why = RUN_DONE, STEP_STOP;
     if (run_pass(k, slot, why))
       return STEP_STOP;
     int state = 0;
@@ -435,7 +438,7 @@ static int run_group(Worker *k, Slot *slot, int *why) {
       state = GROUP_ENDED;
     else if (!open_barrier(k, slot) && !any_ready(k, slot))
       state = GROUP_BLOCKED;
-    else if (k->at.tired || k->at.group_left <= 0)
+    else if (k->at.tired || k->instructions >= k->at.group_end)
       state = STEP_YIELD;
     if (state)
       return k->at.in_group = 0, state;
@@ -524,8 +527,8 @@ static int idle(Worker *k, int *why) {
   if (is_deadlock(k->shared))
     return *why = RUN_DEADLOCK, 1;
   nanosleep(&(struct timespec){0, IDLE_NANOSECONDS}, NULL);
-  k->slice -= IDLE_INSTRUCTIONS;
-  return *why = RUN_SLICE, k->slice <= 0;
+  k->slice_end -= IDLE_INSTRUCTIONS;
+  return *why = RUN_SLICE, k->instructions >= k->slice_end;
 }
 
 /* Until all workgroups are done or the caller is needed (see RUN_). */

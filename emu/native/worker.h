@@ -78,7 +78,7 @@ typedef struct {
   u32 tired;                /* waves of this pass that gave up their turn */
   u32 in_group, in_turn;    /* whether the two below are under way */
   u32 polls, pad;           /* the wave did so in its last turn */
-  i64 group_left, turn_left; /* instructions */
+  i64 group_end, turn_end;  /* by the worker's count of instructions */
   i64 leg;                  /* instructions until the next look whether the wave only polls */
 } Cursor;
 
@@ -89,11 +89,13 @@ typedef struct {
   LaunchInfo launch;
   u64 wave_bytes, waves_per_group, max_slots;
   u64 wanted; /* workgroups kept going at a time: grows while none ends */
-  i64 quantum, slice, budget; /* what is left of them */
+  i64 quantum;
+  i64 slice_end, budget_end; /* by the count of instructions below */
   u64 random; /* 0: dispatch order */
   u64 mode_mask;
   /* results */
-  u64 instructions, n_waves, n_workgroups, latest; /* when the last wave ended */
+  i64 instructions;
+  u64 n_waves, n_workgroups, latest; /* when the last wave ended */
   Wave *subject; /* the wave RUN_CODE, RUN_MODE, RUN_FAULT is about */
   Slot **live;   /* resident workgroups in the order of their turns; NULL where one ended in this round */
   u64 n_live;
