@@ -71,6 +71,11 @@ class Row:
     dialect: str
 
     @property
+    def text(self) -> str:
+        shown = f"{self.name} {self.modifiers}" if self.modifiers else self.name
+        return f"{shown}@{self.dialect}" if self.dialect else shown
+
+    @property
     def key(self) -> str:
         return re.sub(r"\W", "_", self.name + self.modifiers + self.dialect)
 

@@ -234,3 +234,42 @@ def test_input_modifiers_are_about_the_sign(arch: str) -> None:
     assert len(texts) > 100
     wrong = [w for t in texts for w in disagreement(arch, t, decorate=True)]
     assert not wrong, "\n".join(wrong)
+
+
+# ---------------------------------------------------------------- scalar floats
+
+
+def scalar_rows(arch: str) -> dict[str, Row]:
+    """Scalar instruction -> row of the vector instruction of that name; compares are S_CMP."""
+    dialects = "", arch_of(arch).dialect
+    vector = {row.name: row for row in reversed(oracle.rows().values()) if row.dialect in dialects}
+    floats = {n: vector.get("V_" + n[2:]) for n in known(arch) if n.startswith("S_") and re.search("_F(16|32)", n)}
+    return {n: row for n, row in sorted(floats.items()) if row is not None}
+
+
+def scalar_text(name: str, row: Row) -> str:
+    """Arguments of the first lane to s40 and up; the result in every lane."""
+    sources = ", ".join(f"s{40 + i}" for i in range(len(row.kinds)) if i != row.old)
+    setup = [f"v_readfirstlane_b32 s{50 if i == row.old else 40 + i}, v{i}" for i in range(len(row.kinds))]
+    if name.startswith("S_CMP"):
+        lines = [f"{name.lower()} {sources}", "s_cselect_b32 s50, 1, 0"]
+    else:
+        lines = [f"{name.lower()} s50, {sources}{row.modifiers}"]
+    return "\n".join([*setup, *lines, f"v_mov_b32 v{OUT}, s50"])
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("mode", [KEEP, 0x00, 0xA5], ids=hex)
+@pytest.mark.parametrize("arch", ["gfx1151", "gfx1201"])
+def test_scalar_floats_are_as_vector_ones(arch: str, mode: int) -> None:
+    """One value a wave; the upper half of a result of 16 bits is zero."""
+    found, n, wrong = scalar_rows(arch), 1024, []
+    assert len(found) > 50
+    for name, row in found.items():
+        args = operands(row, len(name), n)
+        planes = [np.repeat(a.astype(np.uint32), 64) for a in args]
+        (whole,) = sweep(arch, scalar_text(name, row), planes, 1, mode=mode)
+        got, want = whole[::64], oracle.expected(row, functions()[row.text], args, mode)
+        bad = np.flatnonzero(got != want)
+        wrong += [f"{name}: {[hex(int(a[i])) for a in args]} gives {int(got[i]):#x}, not {int(want[i]):#x}" for i in bad[:1]]
+    assert not wrong, "\n".join(wrong)
