@@ -41,5 +41,5 @@ def _resident(arch: str, rsrc1: int, wave_lanes: int, waves: int, lds_bytes: int
 def _part_of(whole: Device, compute_units: int) -> Device:
     """A device of fewer compute units. Raises ValueError for more than there are."""
     if not 0 <= compute_units <= whole.compute_units:
-        raise ValueError(f"{compute_units} compute units of a {whole.marketing_name}, which has {whole.compute_units}")
+        raise ValueError(f"{compute_units} compute units of {whole.marketing_name}: it has {whole.compute_units}")
     return replace(whole, compute_units=compute_units) if compute_units else whole
