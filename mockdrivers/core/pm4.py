@@ -12,7 +12,7 @@ from __future__ import annotations
 import logging
 from dataclasses import replace
 
-from stuntgpu.emu.launch import Launch
+from stuntgpu.emu.launch import Launch, QueuePlace
 from stuntgpu.isa.packets import pm4
 from stuntgpu.isa.packets.base import Packet
 from stuntgpu.isa.packets.base import Ring as PacketRing
@@ -62,12 +62,17 @@ class CommandProcessor(Processor):
         if launch is None:
             return
         launch = self.backing.provide(launch, registers.scratch(self.regs))
-        self._run(replace(launch, name=self.names.find(launch.entry)))
+        self._run(replace(launch, name=self.names.find(launch.entry), queue=_place(self.ring.queue_id)))
 
     def _run(self, launch: Launch) -> None:
         log.debug("%s: dispatch %s", self._name("ring"), launch)
         stats = self.host.executor.run(self.space, launch, self.host.options)
         self.host.options.clock = max(self.host.options.clock, stats.clock)
+
+
+def _place(queue_id: int) -> QueuePlace:
+    """Where the hardware keeps a queue, as its waves see it: the pipes of the first compute engine have eight each."""
+    return QueuePlace(pipe=queue_id // 8 % 4, queue=queue_id % 8, doorbell=queue_id)
 
 
 # ---------------------------------------------------------------- nothing to do

@@ -53,6 +53,13 @@ def test_pm4_dispatch_takes_the_launch_from_the_registers(cp: Bench) -> None:
     assert (launch.wave_lanes, launch.lds_bytes, launch.scratch_wave_bytes) == (32, 1536, 0)
 
 
+def test_pm4_dispatch_says_which_queue_it_comes_from(cp: Bench) -> None:
+    describe_kernel(cp)
+    cp.go(pm4.DispatchDirect(dim_x=1, dim_y=1, dim_z=1, initiator=initiator()))
+    queue = cp.executor.launches[0].queue
+    assert (queue.me, queue.pipe, queue.queue, queue.doorbell) == (1, 0, 7, 7)  # queue 7 of the bench
+
+
 def test_pm4_dispatch_is_of_64_lanes_unless_the_initiator_says_32(cp: Bench) -> None:
     describe_kernel(cp)
     cp.go(pm4.DispatchDirect(dim_x=1, dim_y=1, dim_z=1, initiator=initiator()))
