@@ -209,6 +209,18 @@ define internal i32 @unorm(float %a) alwaysinline {
   %r = call i32 @llvm.umin.i32(i32 %i, i32 65535)
   ret i32 %r
 }
+define internal i32 @cube.axis(float %a, float %b, float %c) alwaysinline {
+  %x = call float @llvm.fabs.f32(float %a)
+  %y = call float @llvm.fabs.f32(float %b)
+  %z = call float @llvm.fabs.f32(float %c)
+  %zx = fcmp oge float %z, %x
+  %zy = fcmp oge float %z, %y
+  %is_z = and i1 %zx, %zy
+  %is_y = fcmp oge float %y, %x
+  %p = zext i1 %is_y to i32
+  %r = select i1 %is_z, i32 2, i32 %p
+  ret i32 %r
+}
 define internal i32 @sad(i32 %a, i32 %b) alwaysinline {
   %d0 = call i32 @byte.distance(i32 %a, i32 %b, i32 0)
   %d1 = call i32 @byte.distance(i32 %a, i32 %b, i32 8)
@@ -351,7 +363,11 @@ V_FRACT_F16                        | h:h! | %f = call double @llvm.floor.f64(dou
 V_PK_FMAC_F16                      | Phh+h:h! | %r = call double @llvm.fma.f64(double %a, double %b, double %c)
 V_FMAAK_F32 , 0x40490fdb           | ff:f! | %r = call float @llvm.fma.f32(float %a, float %b, float 0x400921FB60000000)
 V_FMA_MIXLO_F16, V_MAD_MIXLO_F16   | fff:h! | %f = call float @llvm.fma.f32(float %a, float %b, float %c); %r = fpext float %f to double
-V_CUBEID_F32                       | fff:f | %x = call float @llvm.fabs.f32(float %a); %y = call float @llvm.fabs.f32(float %b); %z = call float @llvm.fabs.f32(float %c); %zx = fcmp oge float %z, %x; %zy = fcmp oge float %z, %y; %is_z = and i1 %zx, %zy; %is_y = fcmp oge float %y, %x; %na = fcmp olt float %a, 0.0; %nb = fcmp olt float %b, 0.0; %nc = fcmp olt float %c, 0.0; %ia = select i1 %na, float 1.0, float 0.0; %ib = select i1 %nb, float 3.0, float 2.0; %ic = select i1 %nc, float 5.0, float 4.0; %p = select i1 %is_y, float %ib, float %ia; %r = select i1 %is_z, float %ic, float %p
+V_MULLIT_F32                       | fff:f! | %x = fcmp ule float %b, 0xC7EFFFFFE0000000; %y = fcmp ule float %c, 0.0; %z = or i1 %x, %y; %p = fmul float %a, %b; %r = select i1 %z, float 0xC7EFFFFFE0000000, float %p
+V_CUBEMA_F32                       | fff:f! | %n = call i32 @cube.axis(float %a, float %b, float %c); %z = icmp eq i32 %n, 2; %y = icmp eq i32 %n, 1; %p = select i1 %y, float %b, float %a; %q = select i1 %z, float %c, float %p; %r = fmul float %q, 2.0
+V_CUBESC_F32                       | fff:f~ | %n = call i32 @cube.axis(float %a, float %b, float %c); %z = icmp eq i32 %n, 2; %y = icmp eq i32 %n, 1; %ma = fneg float %a; %mc = fneg float %c; %nz = fcmp olt float %c, 0.0; %nx = fcmp olt float %a, 0.0; %sz = select i1 %nz, float %ma, float %a; %sx = select i1 %nx, float %c, float %mc; %p = select i1 %y, float %a, float %sx; %r = select i1 %z, float %sz, float %p
+V_CUBETC_F32                       | fff:f~ | %n = call i32 @cube.axis(float %a, float %b, float %c); %y = icmp eq i32 %n, 1; %mb = fneg float %b; %mc = fneg float %c; %ny = fcmp olt float %b, 0.0; %sy = select i1 %ny, float %mc, float %c; %r = select i1 %y, float %sy, float %mb
+V_CUBEID_F32                       | fff:f | %n = call i32 @cube.axis(float %a, float %b, float %c); %z = icmp eq i32 %n, 2; %y = icmp eq i32 %n, 1; %p = select i1 %y, float %b, float %a; %q = select i1 %z, float %c, float %p; %neg = fcmp olt float %q, 0.0; %s = zext i1 %neg to i32; %d = shl i32 %n, 1; %i = or i32 %d, %s; %r = uitofp i32 %i to float
 V_LDEXP_F32                        | fw:f! | %r = call float @llvm.ldexp.f32.i32(float %a, i32 %b)
 V_LDEXP_F64                        | dw:d! | %r = call double @llvm.ldexp.f64.i32(double %a, i32 %b)
 V_LDEXP_F16                        | hs:h! | %n = sext i16 %b to i32; %lo = call i32 @llvm.smax.i32(i32 %n, i32 -400); %k = call i32 @llvm.smin.i32(i32 %lo, i32 400); %r = call double @llvm.ldexp.f64.i32(double %a, i32 %k)

@@ -168,7 +168,7 @@ def rounds(row: Row) -> bool:
 # ---------------------------------------------------------------- tests
 
 #: Of the texts of each architecture.
-COUNTS = {"gfx1100": 441, "gfx1201": 430, "gfx942": 442, "gfx950": 453}
+COUNTS = {"gfx1100": 445, "gfx1201": 434, "gfx942": 445, "gfx950": 456}
 FLOAT_FREE = "swqm"
 
 
@@ -210,7 +210,7 @@ def test_every_instruction_agrees_with_the_host_on_the_reference(arch: str) -> N
 @pytest.mark.parametrize("arch", ["gfx1100", "gfx942"])
 def test_rounding_and_denormals_follow_mode(arch: str, mode: int) -> None:
     """Each way of rounding with all, no, and half of the denormals; what is not arithmetic only with all flushed."""
-    texts = [t for t in chosen(arch) if rounds(oracle.rows()[t]) or (not mode and set(oracle.rows()[t].kinds) & set("hfd") and "MIXLO" not in t)]
+    texts = [t for t in chosen(arch) if rounds(oracle.rows()[t]) or (not mode and set(oracle.rows()[t].kinds) & set("hfd") and not re.search("MIXLO|CUBE[ST]C", t))]
     assert len(texts) > 50
     wrong = [w for t in texts for w in disagreement(arch, t, mode=mode)]
     assert not wrong, "\n".join(wrong)
