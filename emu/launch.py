@@ -42,7 +42,7 @@ class Launch:
     grid             work-items in x, y, z (partial last workgroups when not a multiple).
     workgroup        work-items per workgroup.
     wave_lanes       32 or 64.
-    lds_bytes        LDS of one workgroup (static + dynamic).
+    lds_bytes        LDS of one workgroup (static + dynamic); the device gives it out in blocks.
     scratch_va       GPU VA of the scratch backing; wave i of the dispatch uses scratch_va + i * scratch_wave_bytes.
     scratch_wave_bytes   bytes of scratch for one whole wave (private segment size * lanes, rounded).
     start            id of the first workgroup (COMPUTE_START_X, Y, Z); the grid counts from there.

@@ -42,6 +42,7 @@ from stuntgpu.isa.disasm import disassemble
 
 QUANTUM = 20_000  # instructions a wave runs before the next gets its turn
 SLICE = 20_000_000  # instructions between looks at `cancelled`
+HEAD_START = 200_000  # instructions a launch of several threads executes before the others start
 SEEDED_WORKGROUPS = 16  # at least so many are kept going by each thread when a seed orders them
 UNLIMITED = 1 << 62  # instructions
 _PROGRAMS_PER_SIGNATURE = 8
@@ -188,6 +189,7 @@ class _Run:
         self.mode = state.start_mode(native.row, launch) if init is None else state.effective_mode(native.row, init.mode)
         self.program = native.program(space, launch.entry, launch.wave_lanes, self.mode & MODE_MASK,
                                       of_launch(native.arch, launch))
+        self.lds_bytes = state.allocated_lds(native.arch, launch) if init is None else launch.lds_bytes
         self.made: list[Variant] = []  # every variant a wave of this launch may be in
         self.lock = threading.Lock()
         self.shares: list[_Share] = []
@@ -232,6 +234,7 @@ class _Run:
         k.waves_per_group = state.waves_per_workgroup(self.launch)
         k.max_slots = min(n_groups, self.shared.bound)
         k.wanted = min(SEEDED_WORKGROUPS, k.max_slots) if self.options.seed else 1
+        k.most_wanted = k.max_slots
         k.quantum, k.slice_end = QUANTUM, SLICE
         k.random = _seeded(self.options.seed, number)
         k.mode_mask = MODE_MASK
@@ -251,7 +254,7 @@ class _Run:
         c.user[: len(user)] = user
         c.info_bit, c.item_ids = rsrc2.workgroup_info, rsrc2.workitem_ids
         self._surroundings(share)
-        c.lds_bytes, c.scratch_va, c.scratch_wave_bytes = launch.lds_bytes, launch.scratch_va, launch.scratch_wave_bytes
+        c.lds_bytes, c.scratch_va, c.scratch_wave_bytes = self.lds_bytes, launch.scratch_va, launch.scratch_wave_bytes
 
     def _surroundings(self, share: _Share) -> None:
         """Columns of the arch, hardware registers, and where waves run."""
@@ -274,7 +277,7 @@ class _Run:
         try:
             if n == 1:
                 self.loop(shares[0])
-            else:
+            elif not self.is_short(shares[0]):
                 from concurrent.futures import ThreadPoolExecutor
 
                 with ThreadPoolExecutor(n) as pool:
@@ -319,14 +322,25 @@ class _Run:
             self.fault.waves = waves
         raise self.fault
 
-    def loop(self, share: _Share) -> None:
-        """Run a share to its end. Whatever goes wrong stops the others."""
+    def is_short(self, share: _Share) -> bool:
+        """Run a share for as long as starting threads would take. True: that was all of the launch. The share takes no
+        more workgroups at a time than at its start, so that the others find some."""
+        k = share.worker
+        k.slice_end, k.most_wanted = HEAD_START, k.wanted
+        is_over = self.loop(share, until=RUN_SLICE)
+        k.slice_end, k.most_wanted = k.instructions + SLICE, k.max_slots
+        return is_over
+
+    def loop(self, share: _Share, until: int = RUN_DONE) -> bool:
+        """Run a share to its end (True), or until the C core comes back for a reason. Whatever goes wrong stops the others."""
         try:
-            while (why := self.lib.sg_run(ctypes.byref(share.worker))) != RUN_DONE and self.serve(share, why):
-                pass
+            while (why := self.lib.sg_run(ctypes.byref(share.worker))) not in (RUN_DONE, until):
+                if not self.serve(share, why):
+                    return True
         except BaseException:
             self.shared.stop = 1
             raise
+        return why == RUN_DONE
 
     def serve(self, share: _Share, why: int) -> bool:
         """What the C core asks for. False: stop the launch."""

@@ -170,7 +170,7 @@ class _Run:
 
     def _start(self, workgroup: state.Workgroup) -> Group:
         launch = self.launch
-        group = Group(bytearray(launch.lds_bytes), workgroup.id, launch.name, launch.entry, launch, workgroup.index,
+        group = Group(bytearray(state.allocated_lds(self.reference.arch, launch)), workgroup.id, launch.name, launch.entry, launch, workgroup.index,
                       self.options.clock + workgroup.index)
         for number in range(-(-workgroup.items // launch.wave_lanes)):
             init = state.initial_wave(self.reference.row, launch, workgroup, number)

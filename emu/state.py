@@ -16,7 +16,8 @@ from stuntgpu.emu.hwregs import Registers
 from stuntgpu.emu.launch import Launch
 from stuntgpu.emu.memory import AddressSpace
 from stuntgpu.emu.place import Shape, shape
-from stuntgpu.isa.abi.targets import LDS_APERTURE, SCRATCH_APERTURE
+from stuntgpu.isa.abi.devices import device
+from stuntgpu.isa.abi.targets import LDS_APERTURE, SCRATCH_APERTURE, round_up
 from stuntgpu.isa.errors import Unmodelled
 from stuntgpu.isa.inst import WHOLE, Inst, Kind, Operand
 
@@ -305,6 +306,11 @@ def waves_per_workgroup(launch: Launch) -> int:
     """Waves of a whole workgroup; a partial one may have fewer."""
     x, y, z = launch.workgroup
     return -(-x * y * z // launch.wave_lanes)
+
+
+def allocated_lds(arch: str, launch: Launch) -> int:
+    """LDS that a workgroup of a dispatch can reach: it is given out in blocks."""
+    return round_up(launch.lds_bytes, device(arch).lds_granule)
 
 
 def scratch_of_wave(launch: Launch, group: Workgroup, wave: int) -> int:

@@ -342,6 +342,31 @@ def test_accumulators_are_a_file_of_their_own(arch: str, tier: str) -> None:
     assert (out == want).all()
 
 
+# ---------------------------------------------------------------- LDS
+
+
+@tiers
+@pytest.mark.parametrize(("arch", "block"), [("gfx1100", 1024), ("gfx1201", 1024), ("gfx942", 512), ("gfx950", 1280)])
+def test_lds_is_given_out_in_blocks(arch: str, tier: str, block: int) -> None:
+    """Of 4 bytes asked for, the last word of the first block is there, the one behind is not."""
+    write, read = ("ds_write_b32", "ds_read_b32") if arch.startswith("gfx9") else ("ds_store_b32", "ds_load_b32")
+    wait = "s_wait_dscnt 0x0" if arch == "gfx1201" else "s_waitcnt lgkmcnt(0)"
+    text = f"""
+    v_mov_b32 v4, {block - 4}
+    v_mov_b32 v5, 77
+    {write} v4, v5
+    {write} v4, v5 offset:4
+    {read} v2, v4
+    {read} v3, v4 offset:4
+    {wait}
+    {STORE[arch]}
+    """
+    lanes = 64 if arch.startswith("gfx9") else 32
+    out = np.zeros((lanes, 2), np.uint32)
+    raw(arch, tier, text, lds_bytes=4)(out, grid=(lanes,), workgroup=(lanes,))
+    assert out.tolist() == [[77, 0]] * lanes
+
+
 # ---------------------------------------------------------------- registers beyond the allocation
 
 
