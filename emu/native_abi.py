@@ -99,7 +99,7 @@ class CWorker(ctypes.Structure):
     _fields_ = (
         ("program", ctypes.POINTER(CProgram)), ("space", ctypes.POINTER(CSpace)), ("shared", ctypes.POINTER(CShared)),
         ("launch", CLaunch), ("wave_bytes", c_uint64), ("waves_per_group", c_uint64), ("max_slots", c_uint64),
-        ("wanted", c_uint64), ("quantum", c_int64), ("slice_end", c_int64), ("budget_end", c_int64), ("random", c_uint64), ("mode_mask", c_uint64),
+        ("wanted", c_uint64), ("most_wanted", c_uint64), ("quantum", c_int64), ("slice_end", c_int64), ("budget_end", c_int64), ("random", c_uint64), ("mode_mask", c_uint64),
         ("instructions", c_int64), ("n_waves", c_uint64), ("n_workgroups", c_uint64), ("latest", c_uint64),
         ("subject", ctypes.POINTER(CWave)), ("live", ctypes.POINTER(ctypes.POINTER(CSlot))), ("n_live", c_uint64),
         ("slots", c_void_p), ("spare", c_void_p), ("order", c_void_p), ("n_slots", c_uint64), ("n_spare", c_uint64),

@@ -488,7 +488,7 @@ static void drop_ended(Worker *k) {
 static int begin_round(Worker *k) {
   if (k->n_ended)
     drop_ended(k);
-  else if (k->n_live && k->wanted < k->max_slots)
+  else if (k->n_live && k->wanted < k->most_wanted)
     k->wanted *= 2;
   if (k->n_live && !k->n_busy)
     sched_yield(); /* all wait, maybe for another worker or for the program that launched them */

@@ -88,7 +88,7 @@ typedef struct {
   Shared *shared;
   LaunchInfo launch;
   u64 wave_bytes, waves_per_group, max_slots;
-  u64 wanted; /* workgroups kept going at a time: grows while none ends */
+  u64 wanted, most_wanted; /* workgroups kept going at a time: grows while none ends, up to the most */
   i64 quantum;
   i64 slice_end, budget_end; /* by the count of instructions below */
   u64 random; /* 0: dispatch order */

@@ -6,6 +6,7 @@ import resource
 import subprocess
 import sys
 from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
 from string import Template
 from typing import Any
 
@@ -72,6 +73,11 @@ class Machine:
 @pytest.fixture(params=EVERYWHERE, ids="-".join)
 def machine(request: pytest.FixtureRequest) -> Callable[..., Machine]:
     return lambda **options: Machine(*request.param, **options)
+
+
+@pytest.fixture(autouse=True)
+def threads_start_at_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(native, "HEAD_START", 0)
 
 
 def words(n: int) -> Words:
@@ -532,6 +538,21 @@ def test_workgroups_meet_across_threads(threads: int) -> None:
     out = words(4)
     Machine("gfx1100", "native", threads=threads, compute_units=4).run(GRID_BARRIER, out, groups=8, n=8, lds=HALF_A_CU)
     assert list(out[:2]) == [8, 8]
+
+
+def test_short_launches_start_no_threads(monkeypatch: pytest.MonkeyPatch) -> None:
+    started: list[int] = []
+
+    def pool(n: int) -> ThreadPoolExecutor:
+        started.append(n)
+        return ThreadPoolExecutor(n)
+
+    monkeypatch.setattr(native, "HEAD_START", 2000)
+    monkeypatch.setattr("concurrent.futures.ThreadPoolExecutor", pool)
+    for groups, threads in ((100, []), (1000, [3])):
+        out = words(4)
+        Machine("gfx1100", "native", threads=3).run(GRID_BARRIER, out, groups=groups, n=1)
+        assert (out[1], started) == (groups, threads)
 
 
 def test_threads_share_the_devices_room() -> None:
