@@ -14,7 +14,7 @@ How a buffer ends: a packet is read only while 64 bits from its start are in the
 Units:   offsets and lengths in bits; times in cycles of the shader clock, from 0 at the first packet.
 Source:  FORMAT.md of the trace goldens, sections 1.1, 1.2 and 4.2.
 Errors:  SqttError, with the bit offset: no layout in the first packet; in strict mode also a code that is
-         no packet's, and a packet cut off by the end of the buffer.
+         no packet's.
 """
 
 from __future__ import annotations
@@ -59,7 +59,8 @@ class Report:
     unknown   offsets of units that are no packet's start (read as UNKNOWN).
     lost      indices of packets that say packets before them were lost.
     skipped   bits dropped at the start of a wrapped ring before it is certain where packets start.
-    cut       offset of a packet that the end of the buffer cuts off, or None.
+    cut       offset of a packet that the end of the buffer cuts off, or None. Buffers as hardware leaves them
+              have one more often than not: the write pointer counts whole units, packets do not fill them.
     """
 
     unknown: tuple[int, ...] = ()
@@ -69,7 +70,8 @@ class Report:
 
     @property
     def is_clean(self) -> bool:
-        return not (self.unknown or self.lost or self.skipped) and self.cut is None
+        """Whether everything between the first packet and the last was read and was there."""
+        return not (self.unknown or self.lost or self.skipped)
 
     def __str__(self) -> str:
         parts = []
@@ -179,11 +181,16 @@ class Stream(Sequence[Entry]):
 
     def _cut(self) -> int | None:
         """Where the packet starts whose bits the buffer lacks."""
-        n, tail = self.tail
-        if self.end > 8 * len(self.buffer):
+        size = 8 * len(self.buffer)
+        if self.end > size:
             return int(self.offsets[-1])
-        kind = self.layout.kind_of(tail)
-        return self.end if tail and kind.BITS > n else None
+        at = self.end
+        while at < size:
+            kind = self.layout.kind_of(_bits(self.buffer, at, 8))
+            if at + kind.BITS > size:
+                return at
+            at += kind.BITS
+        return None
 
 
 # ---------------------------------------------------------------- entry points
@@ -192,8 +199,8 @@ class Stream(Sequence[Entry]):
 def decode(buffer: bytes | bytearray | memoryview, *, layout: Layout | None = None, strict: bool = False) -> Stream:
     """The packets of a buffer that starts with a packet; `layout` None: the first one tells.
 
-    Strict raises SqttError where there is no packet and where one is cut off; otherwise a unit that no packet
-    starts with becomes UNKNOWN, and `Stream.report` tells of both.
+    Strict raises SqttError for what no packet starts with; otherwise a unit of it becomes UNKNOWN, and
+    `Stream.report` tells of it.
     """
     data = bytes(buffer)
     chosen = layout or detect(data)
@@ -235,13 +242,9 @@ def detect(data: bytes) -> Layout:
 
 
 def _checked(stream: Stream, strict: bool) -> Stream:
-    if strict:
-        report = stream.report
-        if report.unknown:
-            at = report.unknown[0]
-            raise SqttError(f"{_bits(stream.buffer, at, 8):#04x} starts no packet of {stream.layout.name}", at)
-        if report.cut is not None:
-            raise SqttError(f"{stream.layout.kind_of(_bits(stream.buffer, report.cut, 8)).NAME} is cut off", report.cut)
+    if strict and stream.report.unknown:
+        at = stream.report.unknown[0]
+        raise SqttError(f"{_bits(stream.buffer, at, 8):#04x} starts no packet of {stream.layout.name}", at)
     return stream
 
 

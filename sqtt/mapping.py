@@ -17,6 +17,7 @@ Errors:  none for what a trace holds: what does not fit is in `Trace.problems`, 
 
 from __future__ import annotations
 
+from collections import deque
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
@@ -25,7 +26,18 @@ from stuntgpu.sqtt.decode import Stream
 from stuntgpu.sqtt.packets import Packet
 from stuntgpu.sqtt.pairing import executions
 from stuntgpu.sqtt.program import CodeError, Program, Step
-from stuntgpu.sqtt.rules import EXECUTED_BY, PGM_HI, PGM_LO, PGM_UNIT_BYTES, RULES, STALLS, Rules
+from stuntgpu.sqtt.rules import (
+    EXECUTED_BY,
+    ISSUE_PICK,
+    ISSUE_SLOTS,
+    ISSUE_STALL,
+    PGM_HI,
+    PGM_LO,
+    PGM_UNIT_BYTES,
+    RULES,
+    STALLS,
+    Rules,
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -59,6 +71,8 @@ class Issue:
     duration  until the wave's next packet (its end too); None when the trace ends before.
     ready     when the wave was told to be ready again before that (WAVERDY), None when it was not.
     executed  when its pipe executed it, None when no packet says.
+    picked    gfx9: when the arbiter picked it (ISSUE), which is before its packet; None elsewhere.
+    waited    gfx9: cycles the wave was told to be stalled in before it was picked.
     """
 
     packet: int
@@ -68,6 +82,8 @@ class Issue:
     duration: int | None = None
     ready: int | None = None
     executed: int | None = None
+    picked: int | None = None
+    waited: int = 0
 
     @property
     def pc(self) -> int:
@@ -79,9 +95,9 @@ class Issue:
 
     @property
     def stall(self) -> tuple[str, int] | None:
-        """(what for, cycles) the wave waited after it, as far as the trace says so."""
+        """(what for, cycles) the wave waited: RDNA after it, until it was ready; gfx9 before it, for the arbiter."""
         if self.ready is None:
-            return None
+            return ("arbiter", self.waited) if self.waited else None
         why = next((reason for start, reason in STALLS if self.step.name.startswith(start)), "dependency")
         return why, self.ready - self.time
 
@@ -168,6 +184,8 @@ class _Open:
     pc: int | None = None
     issues: list[Issue] = field(default_factory=list)
     returns: dict[int, int] = field(default_factory=dict)  # scalar register pair -> return address
+    stalled: int | None = None  # gfx9: since when
+    picks: deque[tuple[int, int]] = field(default_factory=deque)  # gfx9: (when, cycles waited), INST to come
 
     def closed(self, end: int | None = None, end_packet: int | None = None) -> Wave:
         return Wave(self.place, self.simd, self.slot, self.start, end, self.lanes, self.program, tuple(self.issues),
@@ -188,7 +206,7 @@ class _Mapper:
         self.branched = {rules.taken, rules.not_taken}
         self.handlers: dict[str, Callable[[int, int, Packet], None]] = {
             "WAVESTART": self.start, "WAVEEND": self.end, "INST": self.inst, "VALUINST": self.plain,
-            "IMMEDIATE": self.plain, "IMMEDIATE_MASK": self.masked, "WAVERDY": self.ready,
+            "IMMEDIATE": self.plain, "IMMEDIATE_MASK": self.masked, "WAVERDY": self.ready, "ISSUE": self.arbitrate,
             **dict.fromkeys(rules.compute_regs, self.register),
         }  # fmt: skip
 
@@ -292,7 +310,8 @@ class _Mapper:
             self.problem(i, f"{step.pc:#x} is {step.text}, its packet has code {op}")
             wave.pc = None
             return
-        self.add(wave, Issue(i, time, step, op))
+        picked, waited = wave.picks.popleft() if wave.picks else (None, 0)
+        self.add(wave, Issue(i, time, step, op, picked=picked, waited=waited))
         self.advance(i, wave, step, op)
 
     def step(self, i: int, wave: _Open, program: Program) -> Step | None:
@@ -337,6 +356,20 @@ class _Mapper:
             wave = self.traced.get((slot,))
             if wave is not None and wave.issues and wave.issues[-1].ready is None:
                 wave.issues[-1] = replace(wave.issues[-1], ready=time)
+
+    def arbitrate(self, i: int, time: int, p: Packet) -> None:
+        """gfx9: what the arbiter of a SIMD decided for its waves."""
+        for slot in range(ISSUE_SLOTS):
+            decided = getattr(p, f"inst{slot}")
+            wave = self.traced.get((p.simd, slot)) if decided else None
+            if wave is None:
+                continue
+            if decided == ISSUE_STALL:
+                wave.stalled = time if wave.stalled is None else wave.stalled
+                continue
+            if decided == ISSUE_PICK:
+                wave.picks.append((time, 0 if wave.stalled is None else time - wave.stalled))
+            wave.stalled = None
 
     # ---- helpers
 

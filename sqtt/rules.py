@@ -66,6 +66,11 @@ MEMORY_SOURCES: Mapping[int, tuple[str, ...]] = {0: ("lds",), 1: (), 2: ("vmem",
 #: Nothing tells of the execution of instructions of IMMEDIATE packets, whatever their pipe.
 EXECUTED_BY: Mapping[str, str] = {"smem": "salu"}
 
+#: ISSUE.inst0 to inst9 of gfx9, a wave each: nothing, stalled, an instruction that has an INST packet, one that
+#: has none (s_nop, s_waitcnt). In every gfx950 capture a wave has as many picks as INST packets, in that order.
+ISSUE_STALL, ISSUE_PICK = 1, 2
+ISSUE_SLOTS = 10
+
 #: What a wave waits for after an instruction, when a WAVERDY ends the wait: by start of the name, the first that fits.
 STALLS: tuple[tuple[str, str], ...] = (
     ("S_BARRIER", "barrier"), ("S_WAIT", "counter"), ("S_SLEEP", "sleep"), ("S_SENDMSG", "message"),
