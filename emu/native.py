@@ -340,7 +340,7 @@ class _Run:
         except BaseException:
             self.shared.stop = 1
             raise
-        return why == RUN_DONE
+        return bool(why == RUN_DONE)
 
     def serve(self, share: _Share, why: int) -> bool:
         """What the C core asks for. False: stop the launch."""
