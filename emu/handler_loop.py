@@ -8,13 +8,15 @@ client processors and other threads see the same memory.
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import replace
 
 from stuntgpu.emu import layout
 from stuntgpu.emu.forms import Form
+from stuntgpu.emu.handler_finish import finished
 from stuntgpu.emu.handler_lane import LaneHandler
 from stuntgpu.emu.lower import ScalarBody, bit_name
 from stuntgpu.emu.lower_int import shift
-from stuntgpu.emu.lower_text import Host, Value
+from stuntgpu.emu.lower_text import FORMATS, Host, Value
 from stuntgpu.isa.ir import (
     Expr,
     Load,
@@ -87,9 +89,10 @@ class LoopHandler(LaneHandler):
                 self.keep(name, self.read(name, self.form.slots[i].bits))
 
     def _is_plain_column(self, name: str, i: int) -> bool:
+        """Whether a lane reads it by itself: as it is, or too long to be changed in all lanes at once."""
         s = self.form.slots[i]
         moved = self.form.dpp is not None and name == "S0"
-        return not moved and not s.fmt and not s.packed and s.bits % 32 == 0
+        return not moved and not s.packed and s.bits % 32 == 0 and (not s.fmt or s.bits > _LONG)
 
     def keep(self, name: str, v: Value) -> None:
         width = _storage(v.width)
@@ -110,13 +113,27 @@ class LoopHandler(LaneHandler):
     def is_long(self, name: str, width: int) -> bool:
         """A result of several whole registers: kept by register, as a vector of long integers is slow to compile."""
         i = self.form.slot(f"written {name}")
-        return width > _LONG and i >= 0 and self.form.slots[i].kind == "v" and not self.form.slots[i].fmt
+        return width > _LONG and i >= 0 and self.form.slots[i].kind == "v" and not self.form.slots[i].fmt.startswith("f64")
 
     def commit_long(self, name: str, slot: str, width: int) -> None:
+        """Finished and stored register by register, in a loop."""
         i = self.form.slot(f"written {name}")
-        for k in range(width // 32):
-            row = self.e.raw(f"getelementptr i32, ptr {slot}, i64 {k * self.lanes}")
-            self.blend(self.column_ptr(i, k), self.e.inst(f"load {self.e.ty(32)}, ptr {row}, align 4", 32))
+        e, s = self.e, self.form.slots[i]
+        element = FORMATS.get(s.fmt.partition("x")[0])
+        s = replace(s, bits=32, fmt=f"{element.name}x{32 // element.width}" if element else "")
+        at, head, inside, end = e.alloca("i64", 8), e.label("registers"), e.label("register"), e.label("finished")
+        e.line(f"store i64 0, ptr {at}")
+        e.jump(head)
+        e.start(head)
+        k = self.load("i64", at, 8)
+        e.branch(e.raw(f"icmp ult i64 {k}, {width // 32}"), inside, end)
+        e.start(inside)
+        row = e.raw(f"getelementptr [{self.lanes} x i32], ptr {slot}, i64 {k}")
+        column = e.raw(f"getelementptr [{layout.vgpr_stride(self.lanes)} x i8], ptr %p{i}, i64 {k}")
+        self.blend(column, finished(self, s, e.inst(f"load {e.ty(32)}, ptr {row}, align 4", 32)))
+        e.line(f"store i64 {e.raw(f'add i64 {k}, 1')}, ptr {at}")
+        e.jump(head)
+        e.start(end)
 
     def store_long(self, slot: str, v: Value) -> None:
         e = self.e
@@ -162,7 +179,9 @@ class LoopHandler(LaneHandler):
             return e.zext(v, width)
         i = self.slot_of(name) if name not in self.constants else -1
         if i >= 0 and self.form.slots[i].kind == "v":
-            return self.lane_column(i, width)
+            s = self.form.slots[i]
+            changed = bool(s.fmt) and not s.name.startswith("written ")
+            return e.zext(self.modified(s, self.lane_column(i, s.bits)), width) if changed else self.lane_column(i, width)
         if i >= 0:
             return e.zext(self.scalar_slot(i, width), width)
         return self.scalar(name, width)

@@ -16,13 +16,15 @@ from stuntgpu.emu.handler_mfma import MfmaHandler
 from stuntgpu.emu.handler_wave import WaveHandler
 from stuntgpu.emu.lower import NotVector
 from stuntgpu.emu.lower_text import Host
-from stuntgpu.isa.ir import For, Op, Semantics, Store, expressions, statements
+from stuntgpu.isa.ir import Const, For, Op, Semantics, Store, expressions, statements
 
 #: Branch weights of the exits that are hardly ever taken.
 _RARE = '!0 = !{!"branch_weights", i32 1, i32 2000}'
 
-#: Bits of a value that loops fill element by element and still are worth unrolling.
+#: Bits of a value that may have parts at computed places in vectors of all lanes.
 _WIDE = 128
+#: Operations written out lane by lane even in vectors.
+_BY_LANE = frozenset(("trig_preop.f64",))
 
 
 def build(form: Form, host: Host) -> Function:
@@ -48,9 +50,14 @@ def _stores_in_loops(sem: Semantics) -> bool:
 
 
 def _is_long(sem: Semantics) -> bool:
-    """A loop over the many elements of a lane: unrolled for all lanes at once it would be seconds of compiling."""
-    return any(isinstance(x, Op) and x.op == "insert" and x.width > _WIDE for s in statements(sem.body) if isinstance(s, For)
-               for x in expressions(s.body))
+    """Many elements of a lane one by one, or parts of long values: for all lanes at once, up to seconds of compiling."""
+    return any(isinstance(x, Op) and (x.op in _BY_LANE or (x.op in ("extract", "insert") and _is_computed(x)))
+               for x in expressions(sem.body))
+
+
+def _is_computed(x: Op) -> bool:
+    """A part of a long value whose place is not known."""
+    return x.args[0].width > _WIDE and not isinstance(x.args[1], Const)
 
 
 def module(functions: Iterable[Function]) -> str:
