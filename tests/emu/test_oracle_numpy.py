@@ -278,6 +278,37 @@ def test_clamp_is_to_one_and_nan_follows_dx10_clamp(arch: str, dx10: bool, of_na
 
 
 @pytest.mark.slow
+@pytest.mark.parametrize("arch", ARCHES)
+def test_clamp_of_every_half_alone_and_in_pairs(arch: str) -> None:
+    """The other half of a register is not touched by its neighbour's clamp."""
+    a = EVERY_HALF.astype(np.uint32) | np.roll(EVERY_HALF, 777).astype(np.uint32) << np.uint32(16)
+    text = f"v_mul_f16 v{OUT}, 1.0, v0 clamp\nv_pk_mul_f16 v{OUT + 1}, v0, v1 clamp"
+    one, pair = sweep(arch, text, [a, np.full_like(a, 0x3C00_3C00)], 2, mode=KEEP | DX10)
+    x = a.view(np.float16).reshape(-1, 2)
+    want = np.where(np.isnan(x), np.float16(0), np.clip(x, np.float16(0), np.float16(1)) + np.float16(0))
+    same(one.astype(np.uint16), np.ascontiguousarray(want[:, 0]), a)
+    same(pair, np.ascontiguousarray(want).view(np.float32)[:, 0], a)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(("kind", "t"), [("f16", np.float16), ("f64", np.float64)])
+@pytest.mark.parametrize("arch", ["gfx1100", "gfx942"])
+def test_omod_of_halves_and_doubles(arch: str, kind: str, t: Any) -> None:
+    """Where denormals of those are flushed; where they are kept there is none."""
+    n = 1 << 14
+    a = operand(rng(23), 16 if kind == "f16" else 64, n)
+    planes, target, source = ([a.astype(np.uint32)], f"v{OUT}", "v0") if kind == "f16" else (halves(a), f"v[{OUT}:{OUT + 1}]", "v[0:1]")
+    for mode, factor in ((0x30, 4), (KEEP, 1)):
+        found = sweep(arch, f"v_mul_{kind} {target}, 1.0, {source} mul:4", planes, len(planes), mode=mode)
+        got = found[0].astype(np.uint16) if kind == "f16" else joined(*found)
+        tiny = np.finfo(t).tiny
+        with np.errstate(all="ignore"):
+            x = a.view(t)
+            x = np.where((abs(x) < tiny) & (mode != KEEP), np.copysign(t(0), x), x)
+            same(got, x * t(factor), a)
+
+
+@pytest.mark.slow
 @pytest.mark.parametrize(("name", "factor"), [("mul:2", 2.0), ("mul:4", 4.0), ("div:2", 0.5)])
 @pytest.mark.parametrize("arch", ARCHES)
 def test_omod_scales_where_denormals_are_flushed(arch: str, name: str, factor: float) -> None:
