@@ -280,7 +280,8 @@ loop:
 """
 
 
-def test_threads_share_memory_by_indivisible_actions() -> None:
+def test_threads_share_memory_by_indivisible_actions(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("stuntgpu.emu.native.HEAD_START", 0)
     words, stats = run(COUNT, 1, options=RunOptions(threads=2), groups=64, threads=64)
     assert words == (64 * 64 * 20,)
     assert stats == Stats(1, 64, 128, 128 * (5 + 20 * 4 + 1))

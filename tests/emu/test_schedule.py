@@ -533,6 +533,45 @@ def test_loads_come_after_stores_that_were_waited_for(arch: str, stored: str) ->
         assert not ((rows[:, 272] == 0) & (rows[:, 400] == 0)).any()
 
 
+#: Every wave acts 500 times on word 0, by one lane, with v[6:7]; v8 is a limit.
+CONTEND = """
+  $args
+  $lone
+  v_mov_b32 v2, 0
+  v_mov_b32 v6, $low
+  v_mov_b32 v7, $high
+  v_mov_b32 v8, 9999
+  s_mov_b64 s[8:9], s[4:5]
+  s_movk_i32 s10, 0x100
+  s_mov_b32 s11, 0x27000
+  s_movk_i32 s12, 500
+  v_mov_b32 v10, s4
+  v_mov_b32 v11, s5
+again:
+  $act
+  s_sub_u32 s12, s12, 1
+  s_cmp_lg_u32 s12, 0
+  s_cbranch_scc1 again
+  s_endpgm
+"""
+N_ACTIONS = 40 * 2 * 500
+F32, F64 = (np.array([1, N_ACTIONS], kind).view(np.uint32).reshape(2, -1).tolist() for kind in (np.float32, np.float64))
+
+
+@pytest.mark.parametrize(("arch", "act", "one", "total"), [
+    ("gfx1100", "global_atomic_add_u64 v2, v[6:7], s[4:5]", (1, 1), [N_ACTIONS, N_ACTIONS]),
+    ("gfx1100", "global_atomic_add_f32 v2, v6, s[4:5]", (F32[0][0], 0), [F32[1][0], 0]),
+    ("gfx1100", "global_atomic_inc_u32 v2, v8, s[4:5]", (0, 0), [0, 0]),
+    ("gfx942", "global_atomic_add_f64 v2, v[6:7], s[4:5]", F64[0], F64[1]),
+    ("gfx942", "buffer_atomic_add v6, off, s[8:11], 0", (1, 0), [N_ACTIONS, 0]),
+    ("gfx942", "flat_atomic_add_x2 v[10:11], v[6:7]", (1, 1), [N_ACTIONS, N_ACTIONS]),
+])
+def test_no_thread_loses_anothers_atomic(arch: str, act: str, one: tuple[int, int], total: list[int]) -> None:
+    out = words(4)
+    Machine(arch, "native", threads=4).run(CONTEND.replace("$act", act), out, groups=40, waves=2, low=one[0], high=one[1])
+    assert out[:2].tolist() == total
+
+
 @pytest.mark.parametrize("threads", [2, 4])
 def test_workgroups_meet_across_threads(threads: int) -> None:
     out = words(4)
