@@ -55,8 +55,8 @@ class Step:
     code    its bytes.
     name    as the tables call it, "" for an opcode they do not have.
     base    its base encoding.
-    inst    None for code that the decoder refuses: hardware runs such code too (an opcode of a later chip, an
-            operand that tools do not accept), and its length is that of its encoding.
+    inst    None for code that the decoder refuses: hardware runs such code too (an operand that tools do not
+            accept), and its length is that of its encoding.
     target  where its branch goes; None: no branch, or a register decides.
     """
 
@@ -108,7 +108,7 @@ class Program:
 
     @classmethod
     def from_code(cls, code: bytes, chip: str, *, address: int = 0, name: str = "kernel") -> Program:
-        """A kernel that starts with the first byte of its code. Raises UnknownArch-like CodeError."""
+        """A kernel that starts with the first byte of its code. Raises CodeError for an unknown chip."""
         return cls(name, code_arch(chip), address, code, address)
 
     @classmethod
@@ -133,13 +133,17 @@ class Program:
     def _decode(self, pc: int) -> Step:
         if pc not in self:
             raise CodeError(f"{self.name}: {pc:#x} is outside its code {self.address:#x}+{len(self.code):#x}")
-        offset = pc - self.address
-        try:
-            inst = decode(self.arch, self.code, offset)
-        except DecodeError as error:
-            return self._refused(pc, offset, error)
-        code = self.code[offset : offset + inst.size]
-        return Step(pc, code, inst.name, inst.base, inst, branch_target(inst, pc))
+        offset, refusal = pc - self.address, None
+        for arch in (self.arch, *_extensions(self.arch)):
+            try:
+                inst = decode(arch, self.code, offset)
+            except DecodeError as error:
+                refusal = refusal or error
+                continue
+            code = self.code[offset : offset + inst.size]
+            return Step(pc, code, inst.name, inst.base, inst, branch_target(inst, pc))
+        assert refusal is not None
+        return self._refused(pc, offset, refusal)
 
     def _refused(self, pc: int, offset: int, error: DecodeError) -> Step:
         """The step of code that the decoder refuses, by its encoding alone. Raises CodeError when none fits."""
@@ -148,11 +152,17 @@ class Program:
         fitting = [e for e in tables.encodings.values() if not e.form and word & e.mask == e.value]
         if not fitting:
             raise CodeError(f"{self.name}: {pc:#x}: {error}") from error
-        row = max(fitting, key=lambda e: e.mask.bit_count())
+        known = {e.name: tables.by_base.get((e.base, e.field("OP").extract(word))) for e in fitting if e.has("OP")}
+        row = max(fitting, key=lambda e: (known.get(e.name) is not None, e.mask.bit_count()))
         sources = (f.extract(word) for f in row.fields if f.name.startswith(("SRC", "SSRC")))
         size = row.bits // 8 + (WORD_BYTES if LITERAL in sources else 0)
-        known = tables.by_base.get((row.base, row.field("OP").extract(word))) if row.has("OP") else None
-        return Step(pc, self.code[offset : offset + size], known.name if known else "", row.base, None)
+        inst = known.get(row.name)
+        return Step(pc, self.code[offset : offset + size], inst.name if inst else "", row.base, None)
+
+
+def _extensions(arch: str) -> tuple[str, ...]:
+    """Architectures that add instructions to this one: gfx1100 chips were seen to run those of gfx1151."""
+    return tuple(a.name for a in ARCHES.values() if a.extends == arch)
 
 
 def code_arch(chip: str) -> str:
