@@ -123,7 +123,7 @@ class Stream(Sequence[Entry]):
 
     def packet(self, index: int) -> Packet:
         """Packet number `index`, which is not negative."""
-        kind = self.layout.kinds[self.types[index]]
+        kind = self.layout.kinds[int(self.types[index])]
         return kind._made(_bits(self.buffer, int(self.offsets[index]), kind.BITS))
 
     def packets(self, indices: Array | None = None) -> Iterator[Packet]:

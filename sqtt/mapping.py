@@ -28,6 +28,7 @@ from stuntgpu.sqtt.pairing import executions
 from stuntgpu.sqtt.program import CodeError, Program, Step
 from stuntgpu.sqtt.rules import (
     EXECUTED_BY,
+    IMMEDIATE_VALU,
     ISSUE_PICK,
     ISSUE_SLOTS,
     ISSUE_STALL,
@@ -306,13 +307,23 @@ class _Mapper:
         step = self.step(i, wave, wave.program)
         if step is None:
             return
-        if (op in self.branched) != _is_plain_branch(step):
-            self.problem(i, f"{step.pc:#x} is {step.text}, its packet has code {op}")
+        packet = self.stream.layout.kinds[self.stream.types[i]].NAME
+        if not self.fits(packet, op, step):
+            code = "" if op is None else f" with code {op:#x}"
+            self.problem(i, f"slot {wave.slot}: {step.pc:#x} is {step.text}, its packet is {packet}{code}")
             wave.pc = None
             return
         picked, waited = wave.picks.popleft() if wave.picks else (None, 0)
         self.add(wave, Issue(i, time, step, op, picked=picked, waited=waited))
         self.advance(i, wave, step, op)
+
+    def fits(self, packet: str, op: int | None, step: Step) -> bool:
+        """Whether an instruction can have this packet, as far as all instructions of its pipe agree."""
+        if (op in self.branched) != _is_plain_branch(step) or step.is_end and not self.rules.has_end_token:
+            return False
+        if packet.startswith("IMMEDIATE"):
+            return step.pipe not in ("valu", "vmem", "lds") or step.name in IMMEDIATE_VALU
+        return packet != "VALUINST" or step.pipe == "valu"
 
     def step(self, i: int, wave: _Open, program: Program) -> Step | None:
         """The wave's next instruction that has packets; None when it cannot be followed."""

@@ -108,7 +108,7 @@ class Packet:
     @classmethod
     def _check_class(cls, word: int) -> None:
         kind = cls.LAYOUT.kind_of(word)
-        if kind is not cls:
+        if kind is not cls and cls is not cls.LAYOUT.unknown:  # a unit of UNKNOWN is so for what follows it
             raise FieldError(f"{cls.LAYOUT.name} {cls.NAME}: {word:#x} reads as {kind.NAME}")
 
     @classmethod

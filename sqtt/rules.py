@@ -66,6 +66,9 @@ MEMORY_SOURCES: Mapping[int, tuple[str, ...]] = {0: ("lds",), 1: (), 2: ("vmem",
 #: Nothing tells of the execution of instructions of IMMEDIATE packets, whatever their pipe.
 EXECUTED_BY: Mapping[str, str] = {"smem": "salu"}
 
+#: Instructions of the vector pipe that have IMMEDIATE packets.
+IMMEDIATE_VALU = frozenset({"V_PERMLANE64_B32"})
+
 #: ISSUE.inst0 to inst9 of gfx9, a wave each: nothing, stalled, an instruction that has an INST packet, one that
 #: has none (s_nop, s_waitcnt). In every gfx950 capture a wave has as many picks as INST packets, in that order.
 ISSUE_STALL, ISSUE_PICK = 1, 2

@@ -33,7 +33,7 @@ def slow_decode(buffer: bytes, layout: Layout) -> list[tuple[int, Packet]]:
 
 
 @given(STREAMS)
-@settings(max_examples=60)
+@settings(max_examples=30)
 def test_the_packets_written_are_read(packets: list[Packet]) -> None:
     buffer = encode(packets) + bytes(16)
     stream = decode(buffer, strict=True)
@@ -43,7 +43,7 @@ def test_the_packets_written_are_read(packets: list[Packet]) -> None:
 
 
 @given(st.sampled_from(LAYOUTS), st.binary(min_size=0, max_size=200))
-@settings(max_examples=100)
+@settings(max_examples=30)
 def test_any_bytes_are_read_as_the_format_says_and_written_back(layout: Layout, data: bytes) -> None:
     stream = decode(data, layout=layout)
     assert [(e.offset, e.packet) for e in stream] == slow_decode(data, layout)
@@ -52,7 +52,7 @@ def test_any_bytes_are_read_as_the_format_says_and_written_back(layout: Layout, 
 
 
 @given(STREAMS, st.data())
-@settings(max_examples=40)
+@settings(max_examples=30)
 def test_a_buffer_cut_short_gives_the_packets_before_the_cut(packets: list[Packet], data: st.DataObject) -> None:
     whole = encode(packets)
     buffer = whole[: data.draw(st.integers(8, len(whole)))]

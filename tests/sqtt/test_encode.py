@@ -25,7 +25,7 @@ def test_packets_lie_end_to_end_from_the_lowest_bit() -> None:
 
 
 @given(st.sampled_from(LAYOUTS), st.lists(st.tuples(GAPS, st.sampled_from(["WAVESTART", "WAVEEND", "INST"])), max_size=30))
-@settings(max_examples=60)
+@settings(max_examples=30)
 def test_packets_are_read_at_the_times_they_were_written_at(layout: Layout, events: list[tuple[int, str]]) -> None:
     writer, time, told = Writer(layout), 0, []
     for gap, name in events:

@@ -6,7 +6,7 @@ import copy
 import pickle
 
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from stuntgpu.isa.errors import SpecError
@@ -74,6 +74,7 @@ def test_a_field_there_is_not_is_an_attribute_error() -> None:
 
 
 @given(st.sampled_from(LAYOUTS).flatmap(packets))
+@settings(max_examples=60)
 def test_bits_are_all_there_is_to_a_packet(packet: Packet) -> None:
     kind = type(packet)
     assert kind.from_word(packet.word) == packet
