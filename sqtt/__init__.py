@@ -1,1 +1,1 @@
-"""Thread traces: packets, encoder and decoder. None is built yet."""
+"""Thread traces: packets as values, buffers to packets and back, and packets to waves and their instructions."""

@@ -24,10 +24,8 @@ from stuntgpu.sqtt.packets import Layout, Packet, SqttError
 
 #: Bits gathered before they become bytes: long integers are slow to grow, short ones are many.
 _CHUNK = 4096
-#: A bridge over a gap on gfx9 is MISC packets up to this many, a timestamp beyond.
+#: A gap on gfx9 is MISC packets up to this many, a timestamp beyond.
 _MAX_MISC = 4
-#: The clock of gfx9 traces counts in steps of so many cycles.
-GFX9_STEP = 4
 
 
 def encode(packets: Stream | Iterable[Packet]) -> bytes:
@@ -77,9 +75,9 @@ def _joined(pieces: Iterable[tuple[int, int]]) -> bytes:
 class Writer:
     """A buffer under construction, told what happens when.
 
-    Times must not go back. On gfx9 they are rounded down to a multiple of 4, the finest its clock has.
+    Times must not go back. They are rounded down to what the layout's clock counts in, 4 cycles on gfx9.
 
-    se       shader engine that the first packet names (gfx9 only).
+    se       shader engine that the first packet names, where it is not the hardware's (gfx9).
     now      time of the last packet.
     packets  what was written so far, the header first.
     coarse   state that TS_WAVE_STATE packets report from now on.
@@ -87,7 +85,7 @@ class Writer:
 
     def __init__(self, layout: Layout, *, se: int = 0) -> None:
         self.layout, self.now, self.coarse = layout, 0, 0
-        header = HEADERS[layout.name] | (se << HEADER_SE_LO if layout.name == "gfx9" else 0)
+        header = HEADERS[layout.name] | (se << HEADER_SE_LO if layout.added_bits else 0)
         self.packets: list[Packet] = [layout.LAYOUT_HEADER.from_word(header)]
         self._has_clock = False
 
@@ -116,9 +114,9 @@ class Writer:
         """The buffer, padded so that the last packet is read and the write pointer is whole."""
         size = sum(p.bits for p in self.packets)
         needed = max(size, size - self.packets[-1].bits + WINDOW)
-        header = WINDOW // 8 if self.layout.name == "gfx9" else 0  # not the hardware's: its pointer does not count it
-        units = -((header * 8 - needed) // (8 * POINTER_UNIT_BYTES))
-        return encode(self.packets).ljust(header + units * POINTER_UNIT_BYTES, b"\0")
+        added = self.layout.added_bits
+        units = -((added - needed) // (8 * POINTER_UNIT_BYTES))
+        return encode(self.packets).ljust(added // 8 + units * POINTER_UNIT_BYTES, b"\0")
 
     # ---- the clock
 
@@ -131,8 +129,8 @@ class Writer:
         gap = time - self.now
         if gap < 0:
             raise SqttError(f"time goes back from {self.now} to {time}")
-        if self.layout.name == "gfx9":
-            self._bridge_gfx9(time - time % GFX9_STEP)
+        if "MISC" in self.layout:
+            self._count_up(time - time % self.layout.clock_step)
             return 0
         while gap > own:
             packet, step = self._bridge(gap)
@@ -152,16 +150,18 @@ class Writer:
         step = min(gap, long.FIELDS["delta"].max)
         return long(delta=step), step
 
-    def _bridge_gfx9(self, time: int) -> None:
+    def _count_up(self, time: int) -> None:
+        """Move a clock to `time` that only MISC and TIMESTAMP packets move."""
+        step = self.layout.clock_step
         misc, stamp = self.layout.MISC, self.layout.TIMESTAMP
-        most = misc.FIELDS["delta"].max * GFX9_STEP
+        most = misc.FIELDS["delta"].max * step
         if time - self.now > _MAX_MISC * most:
             if not self._has_clock:
                 self._add(stamp(timestamp=self.now))  # the first one says what the clock's zero is: our own
                 self._has_clock = True
-            self._add(stamp(timestamp=time + GFX9_STEP))
+            self._add(stamp(timestamp=time + step))
             self.now = time
         while self.now < time:
-            step = min(time - self.now, most)
-            self._add(misc(delta=step // GFX9_STEP))
-            self.now += step
+            cycles = min(time - self.now, most)
+            self._add(misc(delta=cycles // step))
+            self.now += cycles

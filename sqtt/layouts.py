@@ -83,7 +83,7 @@ def _changed(table: str, differences: str) -> str:
 
 GFX11 = Layout("gfx11", 4, _GFX11)
 GFX12 = Layout("gfx12", 4, _changed(_GFX11, _GFX12_DIFFERENCES))
-GFX9 = Layout("gfx9", 16, _GFX9)
+GFX9 = Layout("gfx9", 16, _GFX9, clock_step=4, added_bits=64)
 
 #: The `layout` field of the first packet -> what follows.
 BY_NUMBER: Mapping[int, Layout] = {0: GFX9, 3: GFX11, 4: GFX12}

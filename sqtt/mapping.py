@@ -239,12 +239,11 @@ class _Mapper:
     def begin(self, i: int, wave: _Open) -> None:
         """Find the wave's program."""
         address = self.pgm_address()
-        found = [p for p in self.programs if address is not None and address in p]
-        if found:
-            assert address is not None
-            wave.program, wave.pc = found[0], address
-        elif address is None and len(self.programs) == 1:
-            wave.program, wave.pc = self.programs[0], self.programs[0].entry
+        if address is None and len(self.programs) == 1:
+            address = self.programs[0].entry
+        wave.program = next((p for p in self.programs if address in p), None)
+        if wave.program is not None:
+            wave.pc = address
         else:
             told = "none was told" if address is None else f"it is at {address:#x}"
             self.problem(i, f"which program the wave of slot {wave.slot} runs is not known: {told}")
@@ -261,16 +260,16 @@ class _Mapper:
         if wave is None:
             self.problem(i, f"the wave of slot {key} ends, its start is lost")
             return
-        if wave.pc is not None and wave.program is not None:
-            self.finish(i, time, wave, wave.program)
+        if wave.pc is not None:
+            self.finish(i, time, wave)
         self.close(key, time, i)
 
-    def finish(self, i: int, time: int, wave: _Open, program: Program) -> None:
+    def finish(self, i: int, time: int, wave: _Open) -> None:
         """The last instruction: on RDNA the end is its packet. A wave that no packet told of was not followed."""
         if wave.issues and wave.issues[-1].step.is_end:
             self.settle(wave, time)
             return
-        step = self.step(i, wave, program)
+        step = self.step(i, wave)
         if step is None:
             return
         if step.is_end and not self.rules.has_end_token:
@@ -302,9 +301,7 @@ class _Mapper:
         if wave is None:
             self.problem(i, f"an instruction of slot {slot}, which has no wave")
             return
-        if wave.pc is None or wave.program is None:
-            return
-        step = self.step(i, wave, wave.program)
+        step = self.step(i, wave)
         if step is None:
             return
         packet = self.stream.layout.kinds[self.stream.types[i]].NAME
@@ -319,24 +316,26 @@ class _Mapper:
 
     def fits(self, packet: str, op: int | None, step: Step) -> bool:
         """Whether an instruction can have this packet, as far as all instructions of its pipe agree."""
-        if (op in self.branched) != _is_plain_branch(step) or step.is_end and not self.rules.has_end_token:
+        if (op in self.branched) != _is_plain_branch(step) or (step.is_end and not self.rules.has_end_token):
             return False
         if packet.startswith("IMMEDIATE"):
             return step.pipe not in ("valu", "vmem", "lds") or step.name in IMMEDIATE_VALU
         return packet != "VALUINST" or step.pipe == "valu"
 
-    def step(self, i: int, wave: _Open, program: Program) -> Step | None:
-        """The wave's next instruction that has packets; None when it cannot be followed."""
+    def step(self, i: int, wave: _Open) -> Step | None:
+        """The wave's next instruction that has packets; None when it is not followed, or not any more."""
+        program, pc = wave.program, wave.pc
+        if program is None or pc is None:
+            return None
         try:
-            assert wave.pc is not None
-            step = program.at(wave.pc)
+            step = program.at(pc)
             while step.name in self.silent:
                 step = program.at(step.after)
-            wave.pc = step.pc
         except CodeError as error:
             self.problem(i, f"slot {wave.slot}: {error}")
             wave.pc = None
             return None
+        wave.pc = step.pc
         return step
 
     def advance(self, i: int, wave: _Open, step: Step, op: int | None) -> None:
@@ -386,14 +385,10 @@ class _Mapper:
 
     def register(self, i: int, time: int, p: Packet) -> None:
         """A compute register: the program address is what the next waves run."""
-        if p.LAYOUT.name == "gfx9":
-            index, value = p.regaddr, p.regdata
-        elif p.hi_byte & 0x80:
-            index, value = p.subop, p.val32
-        else:
-            return
-        if index in (PGM_LO, PGM_HI):
-            self.pgm[index] = value
+        index, value, flag = self.rules.compute_regs[p.NAME]
+        register = getattr(p, index)
+        if register in (PGM_LO, PGM_HI) and (not flag or getattr(p, flag) & 0x80):
+            self.pgm[register] = getattr(p, value)
 
     def place(self, p: Packet) -> tuple[int, int]:
         coarse, fine = self.rules.place

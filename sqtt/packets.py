@@ -198,13 +198,15 @@ class Layout:
 
     name       "gfx11", "gfx12" or "gfx9".
     unit       what lengths and positions are multiples of, in bits.
+    clock_step cycles its clock counts in.
+    added_bits length of what is put before the hardware's buffer by who saves it: its pointer does not count that.
     kinds      the classes in order of the table; their index is the type number of `decode.Stream`.
                The last is UNKNOWN, one unit of something that no packet starts with.
     by_code    class for each value of the low CODE_BITS bits.
     """
 
-    def __init__(self, name: str, unit: int, table: str) -> None:
-        self.name, self.unit = name, unit
+    def __init__(self, name: str, unit: int, table: str, *, clock_step: int = 1, added_bits: int = 0) -> None:
+        self.name, self.unit, self.clock_step, self.added_bits = name, unit, clock_step, added_bits
         rows = [line for line in table.splitlines() if line.strip()]
         kinds = [self._kind(row) for row in rows]
         self.unknown = self._kind(f"UNKNOWN - {unit} none")

@@ -20,7 +20,8 @@ class Rules:
     silent        instructions that no packet tells of.
     maybe_silent  the same, as the mask of excluded tokens says.
     has_end_token whether the end of the program has an INST packet before its WAVEEND.
-    compute_regs  packets that carry compute registers, by index.
+    compute_regs  packets that carry compute registers -> their fields: index of the register, its value, and one whose
+                  bit 7 says that it is one ("" when all are).
     """
 
     place: tuple[str, ...]
@@ -32,7 +33,7 @@ class Rules:
     silent: frozenset[str]
     maybe_silent: frozenset[str]
     has_end_token: bool
-    compute_regs: tuple[str, ...]
+    compute_regs: Mapping[str, tuple[str, str, str]]
 
 
 def _codes(**ranges: tuple[int, int]) -> dict[int, str]:
@@ -45,16 +46,18 @@ PGM_LO, PGM_HI = 0x0C, 0x0D
 #: The program address in those registers counts these.
 PGM_UNIT_BYTES = 256
 
+_RDNA_REGS = {"REG": ("subop", "val32", "hi_byte")}
+_GFX9_REGS = dict.fromkeys(("REG_CS", "REG_CS_PRIV"), ("regaddr", "regdata", ""))
 _RDNA_SILENT = frozenset({"S_DELAY_ALU", "S_WAIT_ALU"})
 
 RULES: Mapping[str, Rules] = {
     "gfx11": Rules(("sa", "wgp"), ("wave",), 3, 4, frozenset({5}), _codes(lds=(0x50, 0x54), vmem=(0x55, 0x66)),
-                   _RDNA_SILENT, frozenset(), False, ("REG",)),
+                   _RDNA_SILENT, frozenset(), False, _RDNA_REGS),
     "gfx12": Rules(("sa", "wgp"), ("wave",), 3, 4, frozenset({5}),
                    _codes(lds=(0x50, 0x54), vmem=(0x55, 0x59)) | _codes(vmem=(0xBC, 0xDD)),
-                   _RDNA_SILENT, frozenset({"S_BARRIER_WAIT"}), False, ("REG",)),
+                   _RDNA_SILENT, frozenset({"S_BARRIER_WAIT"}), False, _RDNA_REGS),
     "gfx9": Rules(("sh", "cu"), ("simd", "wave"), 12, 13, frozenset({7}), {},
-                  frozenset({"S_WAITCNT", "S_NOP"}), frozenset(), True, ("REG_CS", "REG_CS_PRIV")),
+                  frozenset({"S_WAITCNT", "S_NOP"}), frozenset(), True, _GFX9_REGS),
 }  # fmt: skip
 
 #: ALUEXEC.src and VMEMEXEC.src -> pipes that executed something. What the other SIMD of the pair

@@ -7,7 +7,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from stuntgpu.sqtt.decode import POINTER_UNIT_BYTES, decode
-from stuntgpu.sqtt.encode import GFX9_STEP, Writer, encode
+from stuntgpu.sqtt.encode import Writer, encode
 from stuntgpu.sqtt.layouts import GFX9, GFX11, GFX12
 from stuntgpu.sqtt.packets import Layout, SqttError
 from tests.sqtt.streams import LAYOUTS, header
@@ -30,7 +30,7 @@ def test_packets_are_read_at_the_times_they_were_written_at(layout: Layout, even
     writer, time, told = Writer(layout), 0, []
     for gap, name in events:
         time += gap
-        told.append((time - time % GFX9_STEP if layout is GFX9 else time, name, writer.at(time, name, wave=3)))
+        told.append((time - time % layout.clock_step, name, writer.at(time, name, wave=3)))
     buffer = writer.finish()
     stream = decode(buffer, strict=True)
     names = {name for _, name, _ in told}
