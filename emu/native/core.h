@@ -67,9 +67,8 @@ enum {
   FAULT_UNMODELLED = 3,
   FAULT_TRAP = 4,
   FAULT_BUDGET = 5,
-  FAULT_DEADLOCK = 6,
-  FAULT_MISALIGNED = 7,
-  FAULT_HWREG = 8, /* fault_argument: its number, or with the top bit that of a message */
+  FAULT_MISALIGNED = 6,
+  FAULT_HWREG = 7, /* fault_argument: its number, or with the top bit that of a message */
 };
 enum { ACCESS_READ = 1, ACCESS_WRITE = 2, ACCESS_ATOMIC = 3 };
 enum { WAVE_READY = 0, WAVE_AT_BARRIER = 1, WAVE_ENDED = 2, WAVE_HALTED = 3, WAVE_AT_SPLIT = 4, WAVE_ASLEEP = 5, WAVE_POLLING = 6 };
