@@ -133,17 +133,25 @@ class Program:
     def _decode(self, pc: int) -> Step:
         if pc not in self:
             raise CodeError(f"{self.name}: {pc:#x} is outside its code {self.address:#x}+{len(self.code):#x}")
-        offset, refusal = pc - self.address, None
-        for arch in (self.arch, *_extensions(self.arch)):
+        offset = pc - self.address
+        try:
+            inst = decode(self.arch, self.code, offset)
+        except DecodeError as error:
+            extended = self._extended(offset)
+            if extended is None:
+                return self._refused(pc, offset, error)
+            inst = extended
+        code = self.code[offset : offset + inst.size]
+        return Step(pc, code, inst.name, inst.base, inst, branch_target(inst, pc))
+
+    def _extended(self, offset: int) -> Inst | None:
+        """The instruction of an architecture that adds to this one: gfx1100 chips were seen to run those of gfx1151."""
+        for name in (a.name for a in ARCHES.values() if a.extends == self.arch):
             try:
-                inst = decode(arch, self.code, offset)
-            except DecodeError as error:
-                refusal = refusal or error
+                return decode(name, self.code, offset)
+            except DecodeError:
                 continue
-            code = self.code[offset : offset + inst.size]
-            return Step(pc, code, inst.name, inst.base, inst, branch_target(inst, pc))
-        assert refusal is not None
-        return self._refused(pc, offset, refusal)
+        return None
 
     def _refused(self, pc: int, offset: int, error: DecodeError) -> Step:
         """The step of code that the decoder refuses, by its encoding alone. Raises CodeError when none fits."""
@@ -158,11 +166,6 @@ class Program:
         size = row.bits // 8 + (WORD_BYTES if LITERAL in sources else 0)
         inst = known.get(row.name)
         return Step(pc, self.code[offset : offset + size], inst.name if inst else "", row.base, None)
-
-
-def _extensions(arch: str) -> tuple[str, ...]:
-    """Architectures that add instructions to this one: gfx1100 chips were seen to run those of gfx1151."""
-    return tuple(a.name for a in ARCHES.values() if a.extends == arch)
 
 
 def code_arch(chip: str) -> str:
