@@ -166,8 +166,11 @@ def map_stream(
     rules = RULES[stream.layout.name]
     chosen = unit or Unit(simd=None if "simd" in rules.slot else 0)
     if skip_barrier_waits is None and rules.maybe_silent:
-        tries = (_Mapper(stream, programs, chosen, rules, skips).run() for skips in (True, False))
-        return min(tries, key=lambda t: len(t.problems))
+        excluded = _Mapper(stream, programs, chosen, rules, True).run()
+        if not excluded.problems:
+            return excluded
+        shown = _Mapper(stream, programs, chosen, rules, False).run()
+        return min(excluded, shown, key=lambda t: len(t.problems))
     return _Mapper(stream, programs, chosen, rules, bool(skip_barrier_waits)).run()
 
 
@@ -208,6 +211,7 @@ class _Mapper:
         self.handlers: dict[str, Callable[[int, int, Packet], None]] = {
             "WAVESTART": self.start, "WAVEEND": self.end, "INST": self.inst, "VALUINST": self.plain,
             "IMMEDIATE": self.plain, "IMMEDIATE_MASK": self.masked, "WAVERDY": self.ready, "ISSUE": self.arbitrate,
+            "INST_PC": self.at_pc,
             **dict.fromkeys(rules.compute_regs, self.register),
         }  # fmt: skip
 
@@ -380,6 +384,13 @@ class _Mapper:
             if decided == ISSUE_PICK:
                 wave.picks.append((time, 0 if wave.stalled is None else time - wave.stalled))
             wave.stalled = None
+
+    def at_pc(self, i: int, time: int, p: Packet) -> None:
+        """gfx9: no capture shows when a wave's PC is told and in which unit, so the wave is followed no further."""
+        wave = self.traced.get((p.simd, p.wave))
+        self.problem(i, f"slot {self.slot(p)}: what {p!r} says of the wave's PC is not known")
+        if wave is not None:
+            wave.pc = None
 
     # ---- helpers
 

@@ -181,6 +181,17 @@ def test_gfx9_waves_of_the_compute_unit_are_told_apart_by_simd() -> None:
     assert (first.picked, first.time, first.stall) == (40, 44, ("arbiter", 16))
 
 
+def test_a_pc_told_by_a_packet_stops_the_following() -> None:
+    w = Writer(GFX9)
+    w.at(4, "WAVESTART")
+    w.at(8, "INST", op=5)
+    w.at(12, "INST_PC", pc=0x40)
+    w.at(16, "INST", op=15)
+    trace = mapped(w, program("v_nop\ns_endpgm\n", "gfx950"))
+    assert [n for _, n in steps(trace)] == ["V_NOP"]
+    assert "is not known" in str(trace.problems[0])
+
+
 def bad(*events: tuple[str, dict[str, int]]) -> list[str]:
     w = Writer(GFX11)
     for n, (name, fields) in enumerate(events):
