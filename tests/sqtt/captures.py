@@ -69,8 +69,16 @@ class Recorded:
         return self._rows("map")
 
     @property
+    def programs(self) -> list[Program]:
+        """The capture's kernels, the one that ran first: a later launch may have put another at its address."""
+        ran = self.row["kernel"]
+        every = self.capture.programs
+        return every if ran is None else [every[ran], *every[:ran], *every[ran + 1 :]]
+
+    @property
     def load_base(self) -> int:
-        return int(self.capture.manifest["kernels"][self.row["kernel"]]["load_base"])
+        """Of the kernel that ran; of the first when that is not known."""
+        return int(self.capture.manifest["kernels"][self.row["kernel"] or 0]["load_base"])
 
     def _rows(self, kind: str) -> list[Any]:
         """Rows of a file, the corrected one where there is one."""
