@@ -38,7 +38,7 @@ import numpy as np
 Array: TypeAlias = "np.ndarray[Any, np.dtype[Any]]"
 
 #: Modules that register cases.
-MODULES = tuple(f"tests.kernels.cases_{part}" for part in ("order", "grid", "bits", "machine", "network", "work", "calls", "lanes", "numbers", "storage"))
+MODULES = tuple(f"tests.kernels.cases_{part}" for part in ("order", "grid", "bits", "machine", "network", "work", "calls", "lanes", "numbers", "storage", "narrow", "assembly"))
 #: Architecture -> lanes that a wave can have.
 TARGETS = {"gfx1100": (32, 64), "gfx1201": (32, 64), "gfx942": (64,), "gfx950": (64,)}
 
