@@ -199,7 +199,7 @@ class _Builder:
                     yield replace(access, use=Use.KEPT)
 
     def kept_place(self, name: str, written: Written) -> Iterator[Access]:
-        certain = written.must == written.may
+        certain = self.is_certain(name, written)
         if name in STATE:
             yield from (replace(a, use=Use.KEPT) for a in self.write_state(name, written) if not certain)
             return
@@ -214,6 +214,13 @@ class _Builder:
         rest = spread(1, count) if whole else spread(1, count) & ~bits
         if rest:
             yield from self.find.source(replace(op, bits=32 * count), self.own, use=Use.KEPT, bits=rest)
+
+    def is_certain(self, name: str, written: Written) -> bool:
+        """Whether a place is written on every path. Outside of a trap handler SCC stays where the result would go
+        to a trap temporary."""
+        trap = range(self.arch.ttmp, self.arch.ttmp + self.arch.n_ttmp)
+        kept = name == "SCC" and any(o.is_written and o.kind is Kind.SGPR and o.reg in trap for o in self.find.operands)
+        return written.must == written.may and not kept
 
     def dpp_keeps_lanes(self) -> bool:
         """Whether DPP may leave lanes alone: those its masks take out, and those without a source."""
@@ -280,7 +287,7 @@ class _Builder:
                     yield from self.find.source(result, self.own, bits=bits)
 
     def write_state(self, name: str, written: Written) -> Iterator[Access]:
-        find, a, certain = self.find, self.arch, written.must == written.may
+        find, a, certain = self.find, self.arch, self.is_certain(name, written)
         if name == "SCC":
             yield find.scc(certain=certain)
         elif name == "PC":
