@@ -35,10 +35,11 @@ from stuntgpu.emu.native_abi import (
     library,
 )
 from stuntgpu.emu.native_report import record_pc, waves_of
-from stuntgpu.emu.program import POOL_DWORDS, Fetch, Program
+from stuntgpu.emu.program import POOL_DWORDS, Code, Fetch, Program
 from stuntgpu.emu.records import Template, Variant, assemble
 from stuntgpu.isa.abi.targets import SCRATCH_APERTURE
 from stuntgpu.isa.disasm import disassemble
+from stuntgpu.isa.memory_fields import segment
 
 QUANTUM = 20_000  # instructions a wave runs before the next gets its turn
 SLICE = 20_000_000  # instructions between looks at `cancelled`
@@ -422,7 +423,7 @@ def _describe(run: _Run, fault: KernelFault, w: CWave, pc: int) -> None:
             fault.nearest = run.space.describe(w.fault_address)
             if w.fault_kind == layout.FAULT_MISALIGNED:
                 fault.detail = f"atomics of {w.fault_argument} bytes are aligned to them"
-            elif fault.lane is not None and w.fault_address >> 32 == SCRATCH_APERTURE >> 32:
+            elif w.fault_address >> 32 == SCRATCH_APERTURE >> 32 and _reaches_scratch(code):
                 fault.detail = (f"scratch offset 0x{w.fault_address & 0xFFFF_FFFF:x} is outside the lane's "
                                 f"0x{run.launch.scratch_wave_bytes // w.lanes:x} bytes")
             elif run.space.find(w.fault_address) is not None:
@@ -436,6 +437,11 @@ def _describe(run: _Run, fault: KernelFault, w: CWave, pc: int) -> None:
             fault.kind, fault.detail = "budget exceeded", f"the launch executed {limit} wave-instructions"
         case _:
             _describe_unmodelled(run, fault, w, pc)
+
+
+def _reaches_scratch(code: Code | None) -> bool:
+    """Whether addresses of the scratch aperture mean scratch to an instruction."""
+    return code is not None and code.inst is not None and segment(code.inst) in ("flat", "scratch")
 
 
 def _describe_unmodelled(run: _Run, fault: KernelFault, w: CWave, pc: int) -> None:

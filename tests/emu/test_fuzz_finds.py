@@ -62,6 +62,10 @@ def test_scalar_loads_from_the_scratch_aperture_are_page_faults() -> None:
     assert_tiers_agree("gfx950", "s_load_dwordx4 s[4:7], s[0:1], 0x0", lanes=64, s={0: 0, 1: 0x20000})
 
 
+def test_global_accesses_to_the_scratch_aperture_are_page_faults() -> None:
+    assert_tiers_agree("gfx1201", "global_load_b32 v0, v0, s[0:1]", lanes=64, s={0: 0, 1: 0x20000})
+
+
 def test_blocks_of_registers_are_stored_across_two_regions() -> None:
     text = "global_store_block v13, v[0:31], s[0:1] offset:-1"
     assert_tiers_agree("gfx1201", text, lanes=32, v={13: SEAM_VA - MIDDLE, 2: 0x0102_0304}, s=BASE, m0=0x5, exec_mask=3)
