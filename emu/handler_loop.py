@@ -17,6 +17,7 @@ from stuntgpu.emu.handler_lane import LaneHandler
 from stuntgpu.emu.lower import ScalarBody, bit_name
 from stuntgpu.emu.lower_int import shift
 from stuntgpu.emu.lower_text import FORMATS, Host, Value
+from stuntgpu.isa.inst import WHOLE
 from stuntgpu.isa.ir import (
     Expr,
     Load,
@@ -91,7 +92,8 @@ class LoopHandler(LaneHandler):
     def _is_plain_column(self, name: str, i: int) -> bool:
         """Whether a lane reads it by itself: as it is, or too long to be changed in all lanes at once."""
         s = self.form.slots[i]
-        moved = self.form.dpp is not None and name == "S0"
+        whole = s.select == WHOLE and not s.sext  # SDWA picks a part
+        return not moved and whole and not s.packed and s.bits % 32 == 0 and (not s.fmt or s.bits > _LONG)
         return not moved and not s.packed and s.bits % 32 == 0 and (not s.fmt or s.bits > _LONG)
 
     def keep(self, name: str, v: Value) -> None:

@@ -95,3 +95,7 @@ def test_stochastic_conversions_keep_infinities_and_bound_f16_alone(text: str, i
     final = assert_tiers_agree("gfx950", text, lanes=64, v=v, exec_mask=3, mode=0xF0 | overflow).final
     assert final is not None
     assert [x & 0xFFFF for x in final.vgprs[0][:2]] == [inf, most if overflow else inf]
+
+
+def test_sdwa_picks_its_part_where_lanes_go_one_by_one() -> None:
+    assert_tiers_agree("gfx950", "f96e007ef7000100", lanes=64, v={247: {0: 0x8420_989B}})  # v_screen_partition_4se_b32_sdwa
