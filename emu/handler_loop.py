@@ -92,9 +92,9 @@ class LoopHandler(LaneHandler):
     def _is_plain_column(self, name: str, i: int) -> bool:
         """Whether a lane reads it by itself: as it is, or too long to be changed in all lanes at once."""
         s = self.form.slots[i]
+        moved = self.form.dpp is not None and name == "S0"
         whole = s.select == WHOLE and not s.sext  # SDWA picks a part
         return not moved and whole and not s.packed and s.bits % 32 == 0 and (not s.fmt or s.bits > _LONG)
-        return not moved and not s.packed and s.bits % 32 == 0 and (not s.fmt or s.bits > _LONG)
 
     def keep(self, name: str, v: Value) -> None:
         width = _storage(v.width)
