@@ -30,6 +30,7 @@ from typing import TYPE_CHECKING
 
 from stuntgpu.emu.forms import PREFIX, Form, symbol
 from stuntgpu.emu.objects import Image, LinkError, Mapping
+from stuntgpu.isa.errors import Unmodelled
 
 if TYPE_CHECKING:
     from stuntgpu.emu.lower_text import Host
@@ -221,6 +222,17 @@ class Cache:
                 self._compile(missing[i : i + _MODULE_FUNCTIONS])
             return {f: self.addresses[symbol(f)] for f in unique}
 
+    def possible_handlers(self, forms: Iterable[Form]) -> dict[Form, str]:
+        """Compile or load what there can be a handler of; the others, with the reason."""
+        unique = list(dict.fromkeys(forms))
+        try:
+            self.handlers(unique)
+        except Unmodelled:
+            refused = _refused(unique)
+            self.handlers(f for f in unique if f not in refused)
+            return refused
+        return {}
+
     def known(self, names: Sequence[str]) -> bool:
         """Whether handlers of these symbols are here or on disk; they are loaded."""
         with self.lock:
@@ -262,6 +274,19 @@ class Cache:
         self.addresses.update(self.mapped[name].addresses)
         if self.folder.write(name + ".bin", data):
             self.folder.append("index", "".join(f"{f.digest()} {name}\n" for f in forms).encode())
+
+
+def _refused(forms: Iterable[Form]) -> dict[Form, str]:
+    """Forms no handler can be made of, and why."""
+    from stuntgpu.emu.handlers import build
+
+    out: dict[Form, str] = {}
+    for f in forms:
+        try:
+            build(f, host())
+        except Unmodelled as e:
+            out[f] = str(e)
+    return out
 
 
 _caches: dict[Path, Cache] = {}

@@ -229,11 +229,6 @@ class Handler(ABC):
         table = self.load("ptr", self.wave_ptr(layout.HELPERS), 8)
         return self.load("ptr", self.e.raw(f"getelementptr ptr, ptr {table}, i64 {index}"), 8)
 
-    def hwreg_id(self, index: Value) -> Value:
-        """The register's number with the table it is looked up in."""
-        bank = state.wavefront(self.form.arch).bank
-        return self.e.bin("add", self.e.zext(index, 32), self.e.const(64 * bank, 32))
-
     def read_message(self, number: Value) -> Value:
         n = self.e.zext(number, 32)
         v = self.e.inst(f"call i64 {self.helper(layout.MESSAGE)}(ptr %w, ptr %r, i32 {n.ref})", 64)
@@ -241,13 +236,13 @@ class Handler(ABC):
         return v
 
     def read_hwreg(self, index: Value) -> Value:
-        i = self.hwreg_id(index)
+        i = self.e.zext(index, 32)
         v = self.e.inst(f"call i32 {self.helper(layout.HWREG)}(ptr %w, ptr %r, i32 {i.ref})", 32)
         self.stop_if_fault()
         return v
 
     def write_hwreg(self, index: Value, value: Value) -> None:
-        i, v = self.hwreg_id(index), self.e.zext(value, 32)
+        i, v = self.e.zext(index, 32), self.e.zext(value, 32)
         self.e.line(f"call void {self.helper(layout.SET_HWREG)}(ptr %w, ptr %r, i32 {i.ref}, i32 {v.ref})")
         self.stop_if_fault()
 

@@ -541,7 +541,7 @@ class LaneHandler(Handler):
             if all(map(self._is_move, body)) and self.store_pair(body):
                 return True
             raise NotVector("several stores: those of a lane come before those of the next")
-        if not all(map(self._is_move, body)):
+        if len(body) > 1 or not all(map(self._is_move, body)):
             return False
         for s in body:
             if isinstance(s, Set) and isinstance(s.value, Load):
@@ -577,10 +577,10 @@ class LaneHandler(Handler):
     def _vector(self, x: Expr) -> Value:
         return VectorBody(self.e, self).expr(x)
 
-    def _is_move(self, s: object) -> bool:
+    def _is_move(self, s: Stmt) -> bool:
         if isinstance(s, Store) and isinstance(s.value, Var):
             return self._is_plain(s.value.name, s.value.width)
-        if isinstance(s, Set) and isinstance(s.value, Load) and len(without_aliases(self.sem.body)) == 1:
+        if isinstance(s, Set) and isinstance(s.value, Load):
             return s.value.width >= 32 and self._is_plain(f"written {s.name}", s.value.width)
         return False
 

@@ -28,7 +28,6 @@ if TYPE_CHECKING:
 #: Constants a program can have; waves hold a copy.
 POOL_DWORDS = 8192
 
-DEBUG_TRAPS = (3,)
 
 #: Calls: code comes back to the instruction behind.
 _RETURNS = frozenset(("S_SWAPPC_B64", "S_CALL_B64"))
@@ -99,7 +98,7 @@ def is_elided(code: Code) -> bool:
     if action.action == "sendmsg":
         return state.wavefront(code.inst.arch).messages.get(message_of(code.inst)) == "interrupt"
     if action.action == "trap":
-        return code.inst.fields["SIMM16"] & 0xFF in DEBUG_TRAPS
+        return code.inst.fields["SIMM16"] & 0xFF in state.DEBUG_TRAPS
     return action.action == "nop"
 
 

@@ -17,7 +17,7 @@ from dataclasses import dataclass, replace
 
 from stuntgpu.emu import layout, state
 from stuntgpu.emu.allocation import within
-from stuntgpu.emu.cache import cache, host
+from stuntgpu.emu.cache import cache
 from stuntgpu.emu.forms import Bound, Form, Slot, bind, row, symbol
 from stuntgpu.emu.native_abi import CPlace
 from stuntgpu.emu.program import (
@@ -246,20 +246,10 @@ class _Assembler:
 
     def settle_handlers(self) -> None:
         """Compile or load; an instruction no handler can be made for becomes a record that faults."""
-        bounds = [r.work.bound for r in self.rows if r.work.bound is not None]
-        try:
-            cache().handlers(b.form for b in bounds)
-        except Unmodelled:
-            from stuntgpu.emu.handlers import build
-
-            for r in self.rows:
-                if r.work.bound is None:
-                    continue
-                try:
-                    build(r.work.bound.form, host())
-                except Unmodelled as e:
-                    r.work = Work(None, "sg_op_unmodelled", reason=str(e))
-            cache().handlers(r.work.bound.form for r in self.rows if r.work.bound is not None)
+        refused = cache().possible_handlers(r.work.bound.form for r in self.rows if r.work.bound is not None)
+        for r in self.rows:
+            if r.work.bound is not None and r.work.bound.form in refused:
+                r.work = Work(None, "sg_op_unmodelled", reason=refused[r.work.bound.form])
 
     def lay_out(self) -> None:
         """Rows in address order; glue where the next instruction in order is not the next executed."""

@@ -30,8 +30,6 @@ QUANTUM = 64  # instructions of one turn
 WORKGROUPS = 16  # kept going at first
 LONGEST_INSTRUCTION = 16  # bytes fetched at once; no encoding is longer
 
-#: S_TRAP ids that ask for a debugger: without one the wave goes on.
-DEBUG_TRAPS = (3,)
 #: S_SLEEP sleeps so many cycles for each unit of SIMM16.
 SLEEP_CYCLES, LONGEST_SLEEP = 64, 127
 
@@ -52,7 +50,7 @@ class Reference:
                  scratch_va: int = 0, scratch_wave_bytes: int = 0, budget: int = 0) -> state.WaveFinal:
         """One wave from explicit state to its S_ENDPGM (see state.WaveRunner)."""
         launch = state.launch_of_wave(code_va, lanes, lds_bytes, scratch_va, scratch_wave_bytes)
-        group = Group(bytearray(lds_bytes), entry=code_va, launch=launch)
+        group = Group(bytearray(lds_bytes), launch)
         wave = Wave(self.row, space, group, 0, lanes, init, code_va, scratch_va, scratch_wave_bytes)
         group.waves.append(wave)
         _Run(self, space, launch, RunOptions(max_wave_instructions=budget), [group]).run()
@@ -170,7 +168,7 @@ class _Run:
 
     def _start(self, workgroup: state.Workgroup) -> Group:
         launch = self.launch
-        group = Group(bytearray(state.allocated_lds(self.reference.arch, launch)), workgroup.id, launch.name, launch.entry, launch, workgroup.index,
+        group = Group(bytearray(state.allocated_lds(self.reference.arch, launch)), launch, workgroup.id, workgroup.index,
                       self.options.clock + workgroup.index)
         for number in range(-(-workgroup.items // launch.wave_lanes)):
             init = state.initial_wave(self.reference.row, launch, workgroup, number)
@@ -220,7 +218,7 @@ class _Run:
         inst = self.reference.instruction(w) if what == faults.RUNNING else w.inst
         pc = w.pc - (0 if what == faults.RUNNING or inst is None else inst.size)
         text = "" if inst is None else disassemble(inst, pc)
-        return WaveReport(w.group.id, w.number, pc, faults.offset(pc, w.group.entry), text, what)
+        return WaveReport(w.group.id, w.number, pc, faults.offset(pc, w.group.launch.entry), text, what)
 
 
 def _state_of(w: Wave) -> str:
@@ -303,7 +301,7 @@ def _nop(w: Wave, args: object) -> None:
 
 
 def _trap(w: Wave, args: Sequence[int]) -> None:
-    if args[0] not in DEBUG_TRAPS:
+    if args[0] not in state.DEBUG_TRAPS:
         raise w.fault("trap", detail=f"s_trap {args[0]}")
 
 

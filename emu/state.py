@@ -58,7 +58,7 @@ class Wavefront:
     info_has_wave   workgroup information in an SGPR says which wave this is; otherwise how many there are only.
     has_vskip       MODE[28] switches vector instructions off.
     has_gpr_index   MODE[27] makes M0 shift the VGPR numbers of vector instructions.
-    bank            which of the C core's tables of hardware registers says the same.
+    bank            which of the C core's tables of buffer formats is its own.
     """
 
     arch: str
@@ -81,6 +81,8 @@ class Wavefront:
 
 #: What messages do. An interrupt goes to the host, where nobody waits for it; a doorbell is written to EXEC.
 MESSAGE_EFFECTS = ("interrupt", "dealloc", "doorbell")
+#: S_TRAP ids that ask for a debugger: without one the wave goes on.
+DEBUG_TRAPS = (3,)
 #: What of a doorbell's number EXEC gets.
 DOORBELL_BITS = 0x3FF
 _RDNA_MESSAGES = {1: "interrupt", 3: "dealloc"}

@@ -147,8 +147,7 @@ _AFTER: Mapping[str, Callable[[Wave, Half, Sequence[int]], None]] = {"wmma": _mu
 
 def build(inst: Inst, index: int = 0) -> Step:
     """The step of a decoded instruction. index: M0 while MODE says that it shifts VGPR numbers. Raises Unmodelled."""
-    parts = (inst,) if inst.x is None or inst.y is None else (inst.x, inst.y)
-    return Step(inst, inst.size, tuple(_Builder(part, index).half() for part in parts))
+    return Step(inst, inst.size, tuple(_Builder(part, index).half() for part in inst.halves))
 
 
 def indexed(op: Operand, index: int) -> Operand:

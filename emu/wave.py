@@ -34,17 +34,15 @@ WORKGROUP_BARRIERS = {-1: 1, -2: 2}
 class Group:
     """What the waves of one workgroup share.
 
-    launch    what it belongs to, None for a wave on its own; index: its number in dispatch order.
+    launch    what it belongs to; index: its number in dispatch order.
     clock     time at which its waves start (see hwregs.py).
     signals   barrier number -> signals since it was last complete; signalled: the latest time of one.
     members   named barrier -> how many signals complete it, where that was set.
     """
 
     lds: bytearray
+    launch: Launch
     id: state.Triple = (0, 0, 0)
-    name: str = ""
-    entry: int = 0
-    launch: Launch | None = None
     index: int = 0
     clock: int = 0
     waves: list[Wave] = field(default_factory=list)
@@ -126,8 +124,8 @@ class Wave:
         self.user_prio = self.no_vgprs = 0
         self.late, self.passes = group.clock, [0, 0, 0]
         self.facts, self.place = _surroundings(self)
-        self.allocation = allocation.of_launch(row.arch, group.launch) if group.launch else allocation.EVERYTHING
-        self.dispatch_id: int = group.launch.dispatch_id if group.launch else 0
+        self.allocation = allocation.of_launch(row.arch, group.launch)
+        self.dispatch_id: int = group.launch.dispatch_id
         self.segment = "flat"
         self.atomic = False
         self.accesses: dict[int | None, at.BufferAccess] = {}
@@ -388,7 +386,7 @@ class Wave:
         """A fault report of the current instruction."""
         text = "" if self.inst is None else disassemble(self.inst, self.pc)
         return KernelFault(
-            kind, self.group.name, self.pc, offset(self.pc, self.group.entry), text, self.group.id, self.number,
+            kind, self.group.launch.name, self.pc, offset(self.pc, self.group.launch.entry), text, self.group.id, self.number,
             lane, address, access, "" if address is None else self.space.describe(address), detail)
 
     def final(self) -> state.WaveFinal:
@@ -402,8 +400,5 @@ class Wave:
 def _surroundings(w: Wave) -> tuple[hwregs.Facts, tuple[int, ...]]:
     """What hardware registers show of the launch, and where the wave runs."""
     launch = w.group.launch
-    if launch is None:
-        return hwregs.Facts(wave_lanes=w.lanes, lds_bytes=len(w.group.lds), has_scratch=w.scratch_wave_bytes > 0), (
-            place.place(w.row.shape, 0, w.number, 1, in_one_cu=True))
     per_group = state.waves_per_workgroup(launch)
     return hwregs.Facts.of(launch), place.place(w.row.shape, w.group.index, w.number, per_group, state.in_one_cu(launch))

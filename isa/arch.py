@@ -10,6 +10,7 @@ Errors:  KeyError-like `UnknownArch` for a name that has no row.
 from __future__ import annotations
 
 import importlib
+from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import cache, cached_property
 from typing import Any
@@ -215,6 +216,13 @@ class Tables:
         singles = [n for n in named if n not in pairs and n - 1 not in pairs]
         ends = {*pairs, *(n + 2 for n in pairs), *singles, *(n + 1 for n in singles)}
         return tuple(sorted(ends))
+
+    def layouts_of(self, row: InstRow) -> Iterator[tuple[str, EncodingRow]]:
+        """(form, layout) that instructions of `row` may have; the decoder has the last word."""
+        yield "", self.encodings[row.encoding]
+        for (base, form), layout in self.layouts.items():
+            if base == row.base and form:
+                yield form, layout
 
     @cached_property
     def layouts(self) -> dict[tuple[str, str], EncodingRow]:

@@ -106,6 +106,11 @@ class Inst:
         return dual(self, other)
 
     @property
+    def halves(self) -> tuple[Inst, ...]:
+        """X and Y of a dual instruction, else itself alone."""
+        return (self,) if self.x is None or self.y is None else (self.x, self.y)
+
+    @property
     def text(self) -> str:
         """Assembly text in LLVM's syntax."""
         from stuntgpu.isa.disasm import disassemble

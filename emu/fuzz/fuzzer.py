@@ -9,19 +9,17 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 
 from stuntgpu.emu import state
-from stuntgpu.emu.cache import cache, host
+from stuntgpu.emu.cache import cache
 from stuntgpu.emu.forms import Form
 from stuntgpu.emu.fuzz import words
 from stuntgpu.emu.fuzz.case import Case, differences, run
 from stuntgpu.emu.fuzz.minimise import minimise
 from stuntgpu.emu.fuzz.setup import MOST_INDEXED, Setup, vector_operands
-from stuntgpu.emu.handlers import build
 from stuntgpu.emu.native import MODE_MASK, Native
 from stuntgpu.emu.program import Code, Pool, is_elided
 from stuntgpu.emu.records import works_of
 from stuntgpu.emu.reference import Reference
 from stuntgpu.isa.arch import InstRow, arch
-from stuntgpu.isa.errors import Unmodelled
 from stuntgpu.isa.inst import Inst
 
 BATCH = 48  # cases whose handlers are compiled together
@@ -106,7 +104,7 @@ class Fuzzer:
         """Endless; the handlers of a batch are compiled at once."""
         while True:
             batch = [c for _ in range(BATCH // STARTS) for c in self._program()]
-            _compile(list(_forms(batch[::STARTS], self.row)))
+            cache().possible_handlers(_forms(batch[::STARTS], self.row))  # what cannot be is a fault when it is run
             yield from batch
 
     # ---- running them
@@ -148,30 +146,18 @@ def _leaves_room(inst: Inst) -> bool:
     return all(o.reg + o.bits // 32 + MOST_INDEXED < state.N_VGPRS for o in vector_operands(inst))
 
 
-def _compile(forms: Sequence[Form]) -> None:
-    """At once what can be; what cannot is a fault when it is run."""
-    try:
-        cache().handlers(forms)
-    except Unmodelled:
-        cache().handlers(f for f in forms if _builds(f))
-
-
-def _builds(form: Form) -> bool:
-    try:
-        build(form, host())
-    except Unmodelled:
-        return False
-    return True
-
-
 def _forms(cases: Iterable[Case], row: state.Wavefront) -> Iterator[Form]:
     """Handlers that programs need from the start."""
     for case in cases:
         mode = state.effective_mode(row, case.init.mode) & MODE_MASK
         for inst in case.insts:
-            code = Code(0, inst.size, inst)
-            for work in [] if is_elided(code) else works_of(code, case.lanes, mode, Pool(case.lanes)):
-                if work.bound is not None:
-                    yield work.bound.form
+            yield from forms_of(inst, case.lanes, mode)
+
+
+def forms_of(inst: Inst, lanes: int, mode: int) -> list[Form]:
+    """Handlers of one instruction, `mode` as instructions see it."""
+    code = Code(0, inst.size, inst)
+    works = [] if is_elided(code) else works_of(code, lanes, mode, Pool(lanes))
+    return [w.bound.form for w in works if w.bound is not None]
 
 

@@ -34,14 +34,9 @@ MOST_INDEXED = 4
 _KEPT = (state.EXEC_LO, state.EXEC_HI)
 
 
-def parts(inst: Inst) -> Sequence[Inst]:
-    """The halves of a dual instruction, else itself."""
-    return (inst,) if inst.x is None or inst.y is None else (inst.x, inst.y)
-
-
 def vector_operands(inst: Inst) -> list[Operand]:
     """Operands in vector registers."""
-    return [o for p in parts(inst) for o in operands(p) if o.kind in (Kind.VGPR, Kind.AGPR)]
+    return [o for p in inst.halves for o in operands(p) if o.kind in (Kind.VGPR, Kind.AGPR)]
 
 
 @dataclass
@@ -63,7 +58,7 @@ class Setup:
         for inst in insts:
             self._operands(inst)
         for inst in insts:
-            for p in parts(inst):
+            for p in inst.halves:
                 if segment(p) and operands(p):
                     self._addresses(p)
 
@@ -79,7 +74,7 @@ class Setup:
         for o in vector_operands(inst):
             self._vector(o, seen)
             seen.append(o)
-        for p in parts(inst):
+        for p in inst.halves:
             for o in operands(p):
                 if o.kind is Kind.SGPR and o.is_read and o.reg < state.VCC_LO:
                     for i, w in enumerate(values.of_operand(self.rng, o, -(-o.bits // 32))):

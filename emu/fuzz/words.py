@@ -10,10 +10,10 @@ Units:   field values are raw.
 from __future__ import annotations
 
 import random
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from functools import lru_cache
 
-from stuntgpu.isa.arch import Arch, EncodingRow, FieldRow, InstRow, arch
+from stuntgpu.isa.arch import EncodingRow, FieldRow, InstRow, arch
 from stuntgpu.isa.decode import DecodeError, decode, encode
 from stuntgpu.isa.errors import Unmodelled
 from stuntgpu.isa.fixed import fixed_fields
@@ -36,14 +36,6 @@ _MODIFIERS = ("NEG", "NEG_HI", "ABS", "OMOD", "OP_SEL", "OP_SEL_HI", "TH", "SCOP
 #: Flags under which few instructions are built.
 _SELDOM = ("GDS", "TFE", "LWE")
 _TRIES = 3
-
-
-def layouts_of(target: Arch, row: InstRow) -> Iterator[tuple[str, EncodingRow]]:
-    """(form, layout) that instructions of `row` may have; the decoder has the last word."""
-    yield "", target.tables.encodings[row.encoding]
-    for (base, form), layout in target.tables.layouts.items():
-        if base == row.base and form:
-            yield form, layout
 
 
 @lru_cache(maxsize=8)
@@ -175,7 +167,7 @@ def instruction(rng: random.Random, name: str, row: InstRow) -> Inst:
     """A random instruction of `row`. Memory instructions keep immediate offsets that can be aligned."""
     if row.base == HALVES[0]:
         return pair(rng, name, row) or _plain(name, row)
-    form, layout = rng.choice(list(layouts_of(arch(name), row)))
+    form, layout = rng.choice(list(arch(name).tables.layouts_of(row)))
     inst = _first(rng, name, row, form, layout) or _plain(name, row)
     return varied(rng, inst, arch(name).tables.encodings[inst.encoding], ("SIMM16",) if row.base == "SOPP" else ())
 

@@ -64,7 +64,6 @@ static u64 read_row(Wave *w, const Record *r, u32 row) {
   }
 }
 
-/* id: the register, above a number that tells generations apart. */
 u32 sg_hwreg(Wave *w, const Record *r, u32 id) { return (u32)read_row(w, r, id & 63); }
 
 /* Bits that are the hardware's or the trap handler's stay as they are. */

@@ -93,7 +93,7 @@ def instructions(path: Path, name: str) -> Iterator[str]:
             continue
         for _, inst in decode_all(name, bytes.fromhex(golden["code"])):
             if isinstance(inst, Inst):
-                yield from (h.name for h in (inst.x, inst.y) if h is not None) if inst.x else (inst.name,)
+                yield from (half.name for half in inst.halves)
 
 
 def seen(name: str, flag: str, folder: Path) -> set[str]:

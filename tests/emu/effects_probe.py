@@ -112,7 +112,8 @@ class Bench:
         self.contents = self.random.randbytes(BUFFER_BYTES), self.random.randbytes(SCRATCH_LANE_BYTES * lanes)
         self.lds = self.random.randbytes(LDS_BYTES)
         self.pools = self._pool(), self._pool()
-        self.fresh = Recorder(self.row, self.space, Group(bytearray()), 0, lanes, state.WaveInit(0, {}, {}), PC, SCRATCH_VA,
+        self.launch = state.launch_of_wave(PC, lanes, LDS_BYTES, SCRATCH_VA, SCRATCH_LANE_BYTES * lanes)
+        self.fresh = Recorder(self.row, self.space, Group(bytearray(), self.launch), 0, lanes, state.WaveInit(0, {}, {}), PC, SCRATCH_VA,
                               SCRATCH_LANE_BYTES * lanes)
 
     def _map(self, va: int, size: int, name: str) -> ctypes.Array[ctypes.c_char]:
@@ -134,8 +135,8 @@ class Bench:
         for i, number in enumerate((self.arch.exec, self.arch.exec + 1)):
             s.sgprs[number] = EXEC[self.lanes] >> 32 * i & M32
         s.sgprs[self.arch.m0] = 4 * self.random.randrange(1, 8)
-        for part in (inst.x, inst.y) if inst.x and inst.y else (inst,):
-            if part is not None and segment(part) and operands(part):
+        for part in inst.halves:
+            if segment(part) and operands(part):
                 self._place_addresses(part, s)
         return s
 
@@ -190,7 +191,7 @@ class Bench:
     def run(self, step: Step, start: State) -> Outcome:
         ctypes.memmove(self.buffer, self.contents[0], BUFFER_BYTES)
         ctypes.memmove(self.scratch, self.contents[1], len(self.contents[1]))
-        group = Group(bytearray(self.lds), entry=PC)
+        group = Group(bytearray(self.lds), self.launch)
         w = copy(self.fresh)
         w.group, w.pc, w.touches, w.accesses, w.kept_back, w.inst = group, start.pc, [], {}, [], step.inst
         w.actions = []

@@ -13,6 +13,7 @@ import numpy as np
 import pytest
 from numpy.typing import NDArray
 
+from stuntgpu.emu.fuzz.case import tiers
 from stuntgpu.emu.memory import AddressSpace
 from stuntgpu.emu.native import Native
 from stuntgpu.emu.reference import Reference
@@ -28,14 +29,10 @@ ONE_FIRST = ("gfx1100", *(pytest.param(arch, marks=pytest.mark.slow) for arch in
 OUT = 128
 CODE, PLANES, PLANE_STRIDE = 0x2000_0000_0000, 0x2100_0000_0000, 1 << 32
 _AT, _LEFT = 250, 96  # VGPR: byte offset of the lane's item; SGPR: iterations to go
-_EXECUTORS: dict[tuple[str, str], Native | Reference] = {}
 
 
 def executor(arch: str, tier: str) -> Native | Reference:
-    key = arch, tier
-    if key not in _EXECUTORS:
-        _EXECUTORS[key] = (Native if tier == "native" else Reference)(arch)
-    return _EXECUTORS[key]
+    return tiers(arch)[("native", "reference").index(tier)]
 
 
 def sweep(arch: str, text: str, planes: Sequence[Words], n_out: int, *, mode: int = 0xF0, tier: str = "native",

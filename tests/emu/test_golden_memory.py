@@ -9,11 +9,12 @@ import pytest
 from stuntgpu.emu import formats
 from stuntgpu.emu.cache import cache
 from stuntgpu.emu.fuzz.case import differences, run
+from stuntgpu.emu.fuzz.fuzzer import forms_of
 from stuntgpu.emu.native import Native
 from stuntgpu.emu.reference import Reference
 from stuntgpu.isa.inst import Inst
 from stuntgpu.isa.memory_fields import segment
-from tests.emu.test_golden_opcodes import WAVES, case_of, forms_of, instructions
+from tests.emu.test_golden_opcodes import WAVES, case_of, instructions
 
 
 def is_built(inst: Inst, lanes: int) -> bool:

@@ -13,12 +13,13 @@ from collections.abc import Iterator
 import pytest
 
 from stuntgpu.emu.cache import cache, host
-from stuntgpu.emu.forms import Form, row
+from stuntgpu.emu.forms import row
 from stuntgpu.emu.fuzz.case import Case, differences, run
-from stuntgpu.emu.fuzz.setup import Setup, parts
+from stuntgpu.emu.fuzz.fuzzer import forms_of
+from stuntgpu.emu.fuzz.setup import Setup
 from stuntgpu.emu.handlers import build
 from stuntgpu.emu.native import Native
-from stuntgpu.emu.program import Code, Pool, is_elided
+from stuntgpu.emu.program import Code, Pool
 from stuntgpu.emu.records import works_of
 from stuntgpu.emu.reference import Reference
 from stuntgpu.isa.decode import DecodeError, decode
@@ -67,14 +68,14 @@ def is_apart(inst: Inst) -> bool:
     if inst.base in APART or (segment(inst) and "PERM" not in inst.name):
         return True
     try:
-        return any("PC" in row(p.arch, p.name).writes for p in parts(inst))
+        return any("PC" in row(p.arch, p.name).writes for p in inst.halves)
     except Unmodelled:
         return True
 
 
 def fits(inst: Inst, lanes: int) -> bool:
     """The goldens are wave32 code: in wave64 a lane mask takes a pair, which starts at an even number."""
-    return lanes == 32 or all(o.reg % 2 == 0 for p in parts(inst) for o in operands(p) if o.bits == 1)
+    return lanes == 32 or all(o.reg % 2 == 0 for p in inst.halves for o in operands(p) if o.bits == 1)
 
 
 def one_of_each(arch: str, lanes: int, rng: random.Random) -> list[tuple[Inst, bytes, str]]:
@@ -84,12 +85,6 @@ def one_of_each(arch: str, lanes: int, rng: random.Random) -> list[tuple[Inst, b
         if not is_apart(item[0]) and fits(item[0], lanes):
             by_name.setdefault(item[0].name, []).append(item)
     return [rng.choice(items) for items in by_name.values()]
-
-
-def forms_of(inst: Inst, lanes: int, mode: int) -> list[Form]:
-    code = Code(0, inst.size, inst)
-    works = [] if is_elided(code) else works_of(code, lanes, mode, Pool(lanes))
-    return [w.bound.form for w in works if w.bound is not None]
 
 
 def case_of(inst: Inst, code: bytes, lanes: int, mode: int, rng: random.Random) -> Case:

@@ -151,14 +151,6 @@ def immediates(name: str, step: int = 61) -> Iterator[bytes]:
             yield (bits | layout.field("SIMM16").insert(number)).to_bytes(layout.bits // 8, "little")
 
 
-def layouts_of(target: Arch, row: InstRow) -> Iterator[tuple[str, EncodingRow]]:
-    tables = target.tables
-    yield "", tables.encodings[row.encoding]
-    for (base, form), layout in tables.layouts.items():
-        if base == row.base and form:
-            yield form, layout
-
-
 def dual(r: random.Random, target: Arch) -> bytes:
     """A VOPD pair."""
     layout = target.tables.layouts["VOPD", r.choice(("", "", "lit"))]
@@ -178,7 +170,7 @@ def generated(name: str, seed: int, each: int) -> Iterator[bytes]:
         if row.base.startswith("VOPD"):
             yield from (dual(r, target) for _ in range(each * 12))
             continue
-        for form, layout in layouts_of(target, row):
+        for form, layout in target.tables.layouts_of(row):
             yield from (word(r, target, row, form, layout) for _ in range(each))
 
 
